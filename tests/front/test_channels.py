@@ -417,3 +417,25 @@ def test_redis_py_s_own_client(engine, front):
         eventually(lambda: hear() == "pmessage", 20, "both have come")
         assert [message["type"] for message in heard] == ["subscribe", "psubscribe", "message", "pmessage"]
     client.close()
+
+
+def test_a_list_of_clients_shows_who_has_subscribed(engine, front):
+    server = front()
+    with server.wire(ALPHA) as alpha, server.wire(ALPHA) as other:
+        ident = other.ask("CLIENT", "ID")
+
+        def shown():
+            return alpha.ask("CLIENT", "LIST", "TYPE", "pubsub").decode()
+
+        assert shown() == ""
+        other.ask("SUBSCRIBE", "a")
+        other.ask("PSUBSCRIBE", "b*")
+        assert shown().startswith(f"id={ident} ") and " flags=P db=0 sub=1 psub=1 " in shown()
+        assert f"id={ident} " not in alpha.ask("CLIENT", "LIST", "TYPE", "normal").decode()
+        other.ask("UNSUBSCRIBE")
+        assert " sub=0 psub=1 " in shown()
+        other.ask("PUNSUBSCRIBE")
+        assert shown() == ""
+        other.ask("SUBSCRIBE", "a")
+        assert alpha.ask("CLIENT", "KILL", "TYPE", "pubsub") == 1
+        eventually(lambda: shown() == "", 20, "it is closed")

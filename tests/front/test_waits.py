@@ -2,6 +2,7 @@
 
 import json
 import re
+import select
 import signal
 import socket
 import urllib.request
@@ -249,3 +250,72 @@ def test_a_wait_may_be_for_many_keys(engine, front, waiters):
     with server.wire(ALPHA) as alpha:
         alpha.ask("RPUSH", "queue299", "x")
     assert wire.read() == [b"queue299", b"x"]
+
+
+def blocks(wire, ident):
+    """Whether a connection of the tenant's is shown as one that waits."""
+    line = wire.ask("CLIENT", "LIST", "ID", ident).decode()
+    return "b" in line.split(" flags=")[1].split(" ")[0]
+
+
+def answered(wire):
+    """Whether something has come for a connection."""
+    return bool(select.select([wire.sock], [], [], 0)[0])
+
+
+def test_who_waits_can_be_let_go(engine, front, waiters):
+    server = front(server_options="cores = 2")
+    with server.wire(ALPHA) as alpha, server.wire(BETA) as beta:
+        alpha.ask("XADD", "stream", "1-1", "f", "v")
+        for words in [
+            ("BLPOP", "a", 0),
+            ("BLMOVE", "a", "to", "LEFT", "LEFT", 0),
+            ("BZPOPMIN", "a", 0),
+            ("XREAD", "BLOCK", 0, "STREAMS", "stream", "$"),
+        ]:
+            wire = server.wire(ALPHA)
+            ident = wire.ask("CLIENT", "ID")
+            for how in [(), ("TIMEOUT",), ("ERROR",), ("error",)]:
+                wire.raw(encode(*words))
+                eventually(lambda: blocks(alpha, ident), 20, "it is shown")
+                assert beta.ask("CLIENT", "UNBLOCK", ident) == 0, "it is another's"
+                assert alpha.ask("CLIENT", "UNBLOCK", ident, *how) == 1
+                if how and how[0].lower() == "error":
+                    assert str(wire.read()).startswith("UNBLOCKED")
+                else:
+                    assert wire.read() is None, words
+                assert alpha.ask("CLIENT", "UNBLOCK", ident) == 0 and not blocks(alpha, ident)
+            assert wire.ask("ECHO", "here") == b"here"
+            wire.close()
+        assert alpha.ask("CLIENT", "UNBLOCK", 1 << 40) == 0
+        assert "reason should be" in str(alpha.attempt("CLIENT", "UNBLOCK", ident, "NOSUCH"))
+    wait_for(engine, 0)
+
+
+def test_who_is_let_go_loses_nothing_and_nobody_else_is(engine, front, waiters):
+    """Whatever the moment: before the engine has come to the request, or as something comes for it."""
+    server = front(server_options="cores = 2")
+    with server.wire(ALPHA) as alpha, server.wire(BETA) as beta, server.wire(ALPHA) as worker:
+        ident, pushed, popped = worker.ask("CLIENT", "ID"), 0, 0
+        for number in range(300):
+            others = waiters(server, BETA, "BLPOP", "theirs", 0)
+            worker.raw(encode("BLPOP", "queue", 0))
+            alpha.raw(encode("CLIENT", "UNBLOCK", ident))
+            if number % 3 == 0:
+                beta.raw(encode("ECHO", "x"))
+                assert beta.read() == b"x"
+            if number % 2 == 0:
+                pushed += 1
+                assert engine.ask("RPUSH", "{@alpha}queue", number) >= 0
+            unblocked = alpha.read()
+            if number % 2 and unblocked == 0:
+                # It was asked before the request had come, or something was there.
+                eventually(lambda: answered(worker) or alpha.ask("CLIENT", "UNBLOCK", ident) == 1, 20, "it waits")
+            came = worker.read()
+            popped += came is not None
+            # A neighbour waits by a link that may have been the worker's.
+            assert beta.ask("RPUSH", "theirs", number) == 1
+            assert others.read() == [b"theirs", b"%d" % number]
+            others.close()
+        assert popped + alpha.ask("LLEN", "queue") == pushed
+    wait_for(engine, 0)

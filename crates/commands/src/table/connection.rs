@@ -75,7 +75,7 @@ const CLIENT: &[Spec] = &[
     session("client|trackinginfo",  2, Connection, BY_CLIENT,   Client(ClientCommand::Trackinginfo))
         .doc("6.2.0", "O(1)", "", "Tells that tracking is off."),
     session("client|unblock",      -3, Connection, BY_OPERATOR, Client(ClientCommand::Unblock))
-        .doc("5.0.0", "O(1)", "client-id [TIMEOUT | ERROR]", "Returns 0: no command blocks."),
+        .doc("5.0.0", "O(1)", "client-id [TIMEOUT | ERROR]", "Ends what a connection of the tenant waits for before an engine, as if its time were up or with an error."),
     session("client|unpause",       2, Connection, BY_OPERATOR, Client(ClientCommand::Unpause))
         .doc("6.2.0", "O(tenant’s connections)", "", "Ends a pause."),
 ];

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use stage::Terms;
 
 use super::Away;
-use crate::tenants::Ending;
+use crate::tenants::{Ending, Unblocked};
 use crate::upstream::WaitingPlace;
 
 /// Why a request goes by a link to itself.
@@ -44,6 +44,8 @@ pub struct Outstanding {
     pub alone: Option<Alone>,
     /// It has a place among those that wait until something comes.
     pub waits: Option<WaitingPlace>,
+    /// It is to wait no longer.
+    pub unblocked: Option<Unblocked>,
     /// The link by which they go to a node, by that node's place.
     links: SmallVec<[(usize, usize); 1]>,
     /// Numbers given to requests.
@@ -79,6 +81,7 @@ impl Outstanding {
             scripts: false,
             alone: None,
             waits: None,
+            unblocked: None,
             links: SmallVec::new(),
             begun: 0,
             done: 0,

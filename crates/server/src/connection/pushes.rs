@@ -52,6 +52,14 @@ impl Pushes {
         self.subscriptions = subscriptions;
     }
 
+    /// How many channels and patterns there are now.
+    pub fn counts(&self) -> [u64; 2] {
+        [
+            self.subscriptions.saturating_sub(self.patterns),
+            self.patterns,
+        ]
+    }
+
     /// The engine has answered what was asked.
     pub fn answered(&mut self) {
         self.asked_at = None;

@@ -348,6 +348,7 @@ impl Core {
             News::Kill(key) => self.close_killed(key, now),
             News::Tuned => self.tuned(now),
             News::Steered => self.steered(now),
+            News::Unblock(key, how) => self.unblock(key, how, now),
             News::Unpaused => self.paused.look_soon(),
             News::Drain => self.drain(),
             News::Engine => self.engine_changed(now),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::tenants::{ConnectionKey, Tenant};
+use crate::tenants::{ConnectionKey, Tenant, Unblocked};
 
 /// Something that a core takes note of.
 pub enum News {
@@ -14,6 +14,8 @@ pub enum News {
     Forget(Arc<Tenant>),
     /// This connection is to be closed, if it is marked so.
     Kill(ConnectionKey),
+    /// The request of this connection that waits at an engine is to wait no longer.
+    Unblock(ConnectionKey, Unblocked),
     /// A tenant has ended its pause (`CLIENT UNPAUSE`).
     Unpaused,
     /// Settings that all cores share have changed.

@@ -7,7 +7,7 @@ use policy::seats::SeatsOptions;
 
 use super::{News, Shared};
 use crate::options::Plan;
-use crate::tenants::Client;
+use crate::tenants::{Client, Unblocked};
 
 impl Shared {
     /// Who may have how many connections and open files, now.
@@ -52,6 +52,16 @@ impl Shared {
         if let Some(short) = descriptors.shortage(self.tenants.count(), &self.tuning(), plan) {
             tracing::warn!("{short}");
         }
+    }
+
+    /// Has a connection wait at an engine no longer; false if it does not.
+    pub(crate) fn unblock(&self, client: &Client, how: Unblocked) -> bool {
+        let (core, key) = client.place();
+        let unblocked = key.filter(|_| client.unblock());
+        if let Some(key) = unblocked {
+            self.tell(core, News::Unblock(key, how));
+        }
+        unblocked.is_some()
     }
 
     /// Has a connection closed by its core.

@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicU8, AtomicUsize, Ordering,
+};
 use std::sync::Arc;
 
 use commands::Spec;
@@ -25,6 +27,12 @@ pub struct ConnectionKey {
 }
 
 impl ConnectionKey {
+    /// No connection has it.
+    pub const NOBODY: Self = Self {
+        index: u32::MAX,
+        generation: u32::MAX,
+    };
+
     /// The key as one number.
     pub fn packed(self) -> u64 {
         u64::from(self.generation) << 32 | u64::from(self.index)
@@ -50,8 +58,14 @@ pub struct Labels {
     pub lib_ver: String,
 }
 
-/// No connection has this key.
-const NOWHERE: u64 = u64::MAX;
+/// What becomes of a request that waits, and is to wait no longer (`CLIENT UNBLOCK`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unblocked {
+    /// It is answered as if its time were up.
+    TimesOut,
+    /// It is answered with an error.
+    Fails,
+}
 
 /// One connection as others see it.
 pub struct Client {
@@ -74,11 +88,15 @@ pub struct Client {
     pub database: AtomicU8,
     /// Commands queued after `MULTI`; -1 outside.
     pub queued: AtomicI32,
+    /// It waits at an engine, and nobody has had it let go.
+    blocked: AtomicBool,
+    /// Channels and patterns of channels that it has subscribed to.
+    subscriptions: [AtomicU32; 2],
     /// Set by `CLIENT KILL`; its core closes it at the next look.
     pub killed: AtomicBool,
     /// The core it lives on.
     core: AtomicUsize,
-    /// Its key there; [`NOWHERE`] while it is on its way to the first one.
+    /// Its key there; [`ConnectionKey::NOBODY`] while it is on its way to the first one.
     key: AtomicU64,
     labels: Mutex<Labels>,
     tenant: Mutex<Arc<Tenant>>,
@@ -113,7 +131,8 @@ impl Client {
     pub fn place(&self) -> (usize, Option<ConnectionKey>) {
         let core = self.core.load(Ordering::SeqCst);
         let key = self.key.load(Ordering::SeqCst);
-        (core, (key != NOWHERE).then(|| ConnectionKey::unpacked(key)))
+        let key = ConnectionKey::unpacked(key);
+        (core, (key != ConnectionKey::NOBODY).then_some(key))
     }
 
     /// The tenant it speaks for now.
@@ -155,6 +174,33 @@ impl Client {
         self.queued.store(shown, Ordering::Relaxed);
     }
 
+    /// It begins to wait at an engine, or does so no more.
+    pub fn blocks(&self, blocks: bool) {
+        self.blocked.store(blocks, Ordering::SeqCst);
+    }
+
+    /// Whether it waits at an engine, and nobody has had it let go.
+    pub fn is_blocked(&self) -> bool {
+        self.blocked.load(Ordering::SeqCst)
+    }
+
+    /// It is to wait no longer; true if it did, and is told so by whoever asks.
+    pub fn unblock(&self) -> bool {
+        self.blocked.swap(false, Ordering::SeqCst)
+    }
+
+    /// It has subscribed to so many channels and patterns.
+    pub fn subscribes(&self, subscriptions: [u64; 2]) {
+        for (shown, count) in self.subscriptions.iter().zip(subscriptions) {
+            shown.store(u32::try_from(count).unwrap_or(u32::MAX), Ordering::Relaxed);
+        }
+    }
+
+    /// How many channels and patterns it has subscribed to.
+    pub fn subscriptions(&self) -> [u32; 2] {
+        [0, 1].map(|kind| self.subscriptions[kind].load(Ordering::Relaxed))
+    }
+
     /// Does something while it speaks for this tenant, and cannot become another's; none: it speaks
     /// for another.
     pub fn while_of<R>(&self, tenant: &Tenant, act: impl FnOnce() -> R) -> Option<R> {
@@ -184,6 +230,11 @@ impl OwnClients {
 
     fn remove(&self, client: &Client) {
         self.0.lock().remove(&client.id);
+    }
+
+    /// The one with this id.
+    pub fn find(&self, id: u64) -> Option<Arc<Client>> {
+        self.0.lock().get(&id).cloned()
     }
 
     /// All of them, oldest first; one that comes or goes meanwhile may be among them or not. Each
@@ -237,7 +288,9 @@ impl Clients {
             queued: AtomicI32::new(-1),
             killed: AtomicBool::new(false),
             core: AtomicUsize::new(0),
-            key: AtomicU64::new(NOWHERE),
+            key: AtomicU64::new(ConnectionKey::NOBODY.packed()),
+            blocked: AtomicBool::new(false),
+            subscriptions: [0; 2].map(AtomicU32::new),
             labels: Mutex::new(Labels::default()),
             tenant: Mutex::new(Arc::clone(tenant)),
         });

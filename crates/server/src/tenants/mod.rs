@@ -34,7 +34,7 @@ use settings::tenant::Settings;
 
 pub use budget::{Budget, Pool};
 pub use calls::{CommandStats, Ending};
-pub use clients::{Client, Clients, ConnectionKey, Labels, Newcomer, OwnClients};
+pub use clients::{Client, Clients, ConnectionKey, Labels, Newcomer, OwnClients, Unblocked};
 pub use counted::Counted;
 pub use doorkeeper::{Answer, Checked, Doorkeeper, Question};
 pub use expiry::Expiry;

@@ -297,7 +297,11 @@ impl Core {
                 used.requests += requests;
                 let flow = self.forward(front, connection, forwards, level);
                 if let Some(outstanding) = connection.at_engine() {
+                    let waits = place.is_some();
                     (outstanding.alone, outstanding.waits) = (alone, place);
+                    if waits {
+                        connection.client.blocks(true);
+                    }
                 }
                 flow
             }

@@ -1,11 +1,13 @@
 //! A core's connection to the engine. Requests of many share it, each is answered in its turn.
 
+mod greeting;
+
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::SocketAddr;
 
 use bytes::{Bytes, BytesMut};
-use front::{frame, Pieces, Scanner, ScriptUser};
+use front::{Pieces, Scanner, ScriptUser};
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
 use policy::{Nanos, PrincipalId};
@@ -36,12 +38,6 @@ const OWN_PART_BYTES: usize = 16 << 10;
 
 /// Lets the next request be served although its slot is still on its way here.
 const ASKING: &[u8] = b"*1\r\n$6\r\nASKING\r\n";
-
-/// Replies to the greeting.
-const GREETINGS: u32 = 2;
-
-/// Lets a replica be read from.
-const READONLY: &[u8] = b"*1\r\n$8\r\nREADONLY\r\n";
 
 /// How far a link is.
 enum State {
@@ -77,6 +73,10 @@ pub struct Link {
     pub(super) whose: Option<Whose>,
     /// Of scripts: for whom it goes, and as which user of the engine.
     pub(super) user: Option<(PrincipalId, ScriptUser)>,
+    /// Who it is to the engine (`CLIENT ID`).
+    pub(super) client_id: Option<i64>,
+    /// Who waits by it is let go; the engine may come to that late, and is to meet nobody else.
+    pub(super) ends: bool,
     /// For whom the engine watches keys by it.
     pub(super) watches_for: Option<ConnectionKey>,
     /// The beginning of a reply that is long, and how many bytes that is.
@@ -129,6 +129,8 @@ impl Link {
             sent: VecDeque::new(),
             whose: None,
             user: None,
+            client_id: None,
+            ends: false,
             watches_for: None,
             pieces: Vec::new(),
             in_pieces: 0,
@@ -182,32 +184,6 @@ impl Link {
         }
     }
 
-    /// Whether the engine answers for the greeting still.
-    pub(super) fn greets(&self) -> bool {
-        matches!(self.state, State::Opening { .. })
-    }
-
-    /// The engine has answered a word of the greeting.
-    pub(super) fn greeted(&mut self, reply: &[u8]) -> Result<(), String> {
-        if let Some(error) = reply.strip_prefix(b"-") {
-            let why = String::from_utf8_lossy(error);
-            let needs = match (&self.user, &self.state) {
-                (Some(_), State::Opening { left, .. }) if *left <= ScriptUser::REPLIES => {
-                    "each tenant has a user there for them, made with ACL SETUSER; "
-                }
-                _ => "",
-            };
-            return Err(format!("{needs}it says: {}", why.trim_end()));
-        }
-        if let State::Opening { left, .. } = &mut self.state {
-            *left -= 1;
-            if *left == 0 {
-                self.state = State::Open;
-            }
-        }
-        Ok(())
-    }
-
     /// Makes sure that it is there or on its way.
     ///
     /// # Errors
@@ -243,34 +219,6 @@ impl Link {
         let left = self.greet(options);
         self.state = State::Opening { since: now, left };
         Ok(())
-    }
-
-    /// Writes the greeting; returns how many replies it has.
-    fn greet(&mut self, options: &UpstreamOptions) -> u32 {
-        let mut bytes = Vec::new();
-        let login = options.login();
-        if let Some(words) = &login {
-            frame(words.iter().copied(), &mut bytes);
-        }
-        let hello: &[&[u8]] = match self.protocol {
-            Protocol::Resp2 => &[b"PING"],
-            Protocol::Resp3 => &[b"HELLO", b"3"],
-        };
-        frame(hello.iter().copied(), &mut bytes);
-        let name: [&[u8]; 3] = [b"CLIENT", b"SETNAME", b"entremet"];
-        frame(name.into_iter(), &mut bytes);
-        if self.reads {
-            bytes.extend_from_slice(READONLY);
-        }
-        if let Some((_, user)) = &self.user {
-            user.write(&mut bytes);
-        }
-        self.greeting = Output::new();
-        self.greeting.write(&bytes);
-        GREETINGS
-            + u32::from(login.is_some())
-            + u32::from(self.reads)
-            + self.user.as_ref().map_or(0, |_| ScriptUser::REPLIES)
     }
 
     /// Takes a request to be sent; `keeps` its bytes, too. REQUIRES: [`Link::ready`].

@@ -152,7 +152,11 @@ impl Links {
     /// Who had a link to himself needs it no more.
     pub(super) fn give_back(&mut self, index: usize) {
         if (LINKS_MAX..SCRIPTS).contains(&index) {
-            self.get(index).watches_for = None;
+            let link = self.get(index);
+            link.watches_for = None;
+            if link.ends {
+                link.close();
+            }
             self.unused.push(index);
         }
     }
@@ -187,6 +191,16 @@ impl Links {
     pub(super) fn script_tenants(&self) -> impl Iterator<Item = PrincipalId> + '_ {
         let out = self.scripts.iter().filter(|link| !link.sent.is_empty());
         out.filter_map(Link::acts_for)
+    }
+
+    /// Who the engine is to let go for a connection whose request waits on a link, which ends with
+    /// that; none: it is not there.
+    pub(super) fn let_go(&mut self, index: usize, key: ConnectionKey) -> Option<i64> {
+        let link = self.get(index);
+        let first = link.sent.front().filter(|first| first.forward.key == key);
+        let id = first.and(link.client_id).filter(|_| link.is_open())?;
+        link.ends = true;
+        Some(id)
     }
 
     /// A connection has gone whose request waits on a link: the node hears of it.

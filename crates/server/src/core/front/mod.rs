@@ -33,6 +33,7 @@ mod send;
 mod sizes;
 mod stale;
 mod transaction;
+mod unblock;
 mod walk;
 mod watch;
 mod weigh;
@@ -112,6 +113,8 @@ pub struct Forward {
     slot: Option<u16>,
     /// Its node is asked although it does not have the slot yet.
     asking: bool,
+    /// It lets go whom the engine lets wait for this connection.
+    unblocks: Option<ConnectionKey>,
     /// Nodes that have sent it on.
     hops: u32,
     /// When the first of them did.
@@ -146,6 +149,7 @@ impl Forward {
             node,
             slot: None,
             asking: false,
+            unblocks: None,
             hops: 0,
             sent_on_at: 0,
         }
@@ -360,6 +364,12 @@ impl Core {
                 if front.nodes.link(id).waited_ns(now, serves) > patience_ns {
                     let why = format!("it has said nothing for {} s", patience.as_secs());
                     self.lose(&mut front, id, &why, now);
+                }
+                // What asked for that may have been lost.
+                let link = front.nodes.link(id);
+                let lets_go = link.sent.front().filter(|_| link.ends);
+                if let Some(key) = lets_go.map(|first| first.forward.key) {
+                    self.unblock_at_engine(&mut front, key);
                 }
             }
             for protocol in [Protocol::Resp2, Protocol::Resp3] {

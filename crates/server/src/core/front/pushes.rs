@@ -349,6 +349,7 @@ impl Came {
             } => {
                 if let Some((count, of_pattern)) = subscriptions {
                     pushes.count(count, of_pattern);
+                    connection.client.subscribes(pushes.counts());
                 }
                 let out = &mut connection.output;
                 out.write(&begin);
@@ -370,6 +371,7 @@ impl Front {
         connection: &mut Connection,
     ) -> Option<Turn> {
         connection.pushes.take()?;
+        connection.client.subscribes([0; 2]);
         self.subscribers.links.remove(&key.index)?.turn
     }
 }

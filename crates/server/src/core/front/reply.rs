@@ -65,9 +65,7 @@ impl Core {
         self.hear_of_scripts(front, id, come.rest);
         let link = front.nodes.link(id);
         if link.greets() {
-            let greeted = link.greeted(come.rest);
-            front.flush_later(id);
-            return greeted;
+            return self.greeted(front, id, come.rest);
         }
         let len = come.len();
         self.may_hold(link, len);
@@ -79,8 +77,7 @@ impl Core {
             Some(text) => Come::short(text.as_bytes()),
             None => come,
         };
-        let read = || Elsewhere::read(come.rest);
-        let elsewhere = front.cluster.then(read).flatten();
+        let elsewhere = (front.cluster.then(|| Elsewhere::read(come.rest))).flatten();
         if first.before > 0 {
             first.before -= 1;
             first.elsewhere = first.elsewhere.take().or(elsewhere);
@@ -99,14 +96,17 @@ impl Core {
             ..
         } = sent;
         front.sizes.replied(forward.whose, len);
-        let bytes = asked + len + let_go.unwrap_or_default();
         answered.push(Answered {
             permit,
             tenant: forward.whose.0,
             slot: forward.slot,
             took,
-            weight: weight_of(forward.spec, bytes),
+            weight: weight_of(forward.spec, asked + len + let_go.unwrap_or_default()),
         });
+        if let Some(key) = forward.unblocks {
+            self.has_unblocked(front, key, come.rest);
+            return Ok(());
+        }
         // A transaction of which one command was refused was not done.
         let error = come.rest.first() == Some(&b'-');
         let elsewhere = sent.elsewhere.or(elsewhere).filter(|_| error);
@@ -206,7 +206,7 @@ impl Core {
         key: ConnectionKey,
         mut mark: resp::Mark,
     ) {
-        let wrote = loop {
+        let (wrote, waited) = loop {
             if connection.session.state.reply_mode.suppresses() {
                 connection.output.rollback(mark);
             }
@@ -220,9 +220,12 @@ impl Core {
                     connection.ending = Some(early.ending);
                 }
                 None if outstanding.replies() > 0 => return,
-                None => break outstanding.wrote,
+                None => break (outstanding.wrote, outstanding.waits.is_some()),
             }
         };
+        if waited {
+            connection.client.blocks(false);
+        }
         if wrote {
             connection.wrote_at = self.clock_now();
         }

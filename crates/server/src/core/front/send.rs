@@ -72,13 +72,16 @@ impl Core {
         let link = front.nodes.link(id);
         match link.ready(now, at, &upstream.options, self.poll.registry()) {
             Ok(()) => {
-                let mut permit = Some(permit);
-                if forward.waits() {
+                let (mut permit, waits) = (Some(permit), forward.waits().then_some(forward.key));
+                if waits.is_some() {
                     // It keeps nobody else from the engine meanwhile.
                     self.settle_at(place, forward.whose.0, permit.take(), 0, now);
                 }
                 front.nodes.link(id).push(forward, keeps, permit, now);
                 front.flush_later(id);
+                if let Some(key) = waits {
+                    self.unblock_at_engine(&mut front, key);
+                }
             }
             Err(why) => {
                 front.nodes.links(place, id.protocol).give_back(id.index);
@@ -93,6 +96,25 @@ impl Core {
             }
         }
         self.front = Some(front);
+    }
+
+    /// Sends a request of the front's own, which no stage has to let go.
+    pub(super) fn send_by_shared(&mut self, front: &mut Front, forward: Forward) {
+        let (now, place, protocol) = (self.now, forward.node, forward.protocol);
+        let index = front.nodes.links(place, protocol).choose(None, now);
+        let id = LinkId {
+            place,
+            protocol,
+            index,
+        };
+        let (at, keeps) = (front.nodes.get(place).at, front.cluster);
+        let upstream = Arc::clone(&front.upstream);
+        let link = front.nodes.link(id);
+        let ready = link.ready(now, at, &upstream.options, self.poll.registry());
+        if ready.is_ok() {
+            link.push(forward, keeps, None, now);
+            front.flush_later(id);
+        }
     }
 
     /// The link by which a request goes: that by which its connection's others go that are out.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use resp::{is, parse_i64};
 
-use super::{own, type_is_normal, unknown_type};
+use super::{own, unknown_type, Type};
 use crate::session::Visit;
 use crate::tenants::Client;
 
@@ -13,8 +13,7 @@ struct Victims {
     id: Option<u64>,
     addr: Option<Vec<u8>>,
     local_addr: Option<Vec<u8>>,
-    /// A type or user that none of the tenant's connections has.
-    nobody: bool,
+    of_type: Option<Type>,
     age_s_min: u64,
     skip_me: bool,
 }
@@ -26,7 +25,7 @@ impl Victims {
                 .as_ref()
                 .is_none_or(|wanted| addr.to_string().as_bytes() == wanted)
         };
-        !self.nobody
+        self.of_type.is_none_or(|of_type| of_type.is_of(client))
             && self.id.is_none_or(|id| client.id == id)
             && is_at(&self.addr, client.addr)
             && is_at(&self.local_addr, client.local_addr)
@@ -77,7 +76,7 @@ impl Victims {
             id: None,
             addr: None,
             local_addr: None,
-            nobody: false,
+            of_type: None,
             age_s_min: 0,
             skip_me: true,
         }
@@ -100,11 +99,11 @@ fn victims(visit: &mut Visit<'_>) -> Option<Victims> {
             };
             victims.id = Some(id as u64);
         } else if visit.is(at, "TYPE") {
-            let Some(normal) = type_is_normal(value) else {
+            let Some(named) = Type::named(value) else {
                 unknown_type(visit, at + 1);
                 return None;
             };
-            victims.nobody |= !normal;
+            victims.of_type = Some(named);
         } else if visit.is(at, "ADDR") {
             victims.addr = Some(value.to_vec());
         } else if visit.is(at, "LADDR") {
@@ -152,6 +151,19 @@ mod tests {
                 .collect()
         };
         assert_eq!(chosen(Victims::everybody()), [1, 2, 3]);
+        all[1].subscribes([2, 0]);
+        for (of_type, ids) in [
+            (Type::Normal, &[1, 3][..]),
+            (Type::PubSub, &[2]),
+            (Type::Replication, &[]),
+        ] {
+            let of_type = Some(of_type);
+            let victims = Victims {
+                of_type,
+                ..Victims::everybody()
+            };
+            assert_eq!(chosen(victims), ids);
+        }
         assert_eq!(
             chosen(Victims {
                 id: Some(2),

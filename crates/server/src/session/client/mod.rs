@@ -14,7 +14,7 @@ use resp::{is, parse_i64};
 
 use super::{ReplyMode, Visit};
 use crate::shared::News;
-use crate::tenants::{Client, Labels, Tenant};
+use crate::tenants::{Client, Labels, Tenant, Unblocked};
 
 /// Runs a `CLIENT` subcommand.
 pub fn run(command: ClientCommand, visit: &mut Visit<'_>) {
@@ -168,16 +168,27 @@ fn pause(visit: &mut Visit<'_>) {
     }
 }
 
-/// No command blocks, so nobody is to be let go.
+/// Lets go who waits at an engine; no other command blocks.
 fn unblock(visit: &mut Visit<'_>) {
-    let by = ["TIMEOUT", "ERROR"];
-    let known =
-        visit.args.len() == 3 || visit.args.len() == 4 && by.iter().any(|word| visit.is(3, word));
-    match visit.int(2) {
-        _ if !known => visit.error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"),
-        None => visit.error("ERR value is not an integer or out of range"),
-        Some(_) => visit.reply().int(0),
-    }
+    let how = match visit.args.len() {
+        3 => Some(Unblocked::TimesOut),
+        4 if visit.is(3, "TIMEOUT") => Some(Unblocked::TimesOut),
+        4 if visit.is(3, "ERROR") => Some(Unblocked::Fails),
+        _ => None,
+    };
+    let Some(how) = how else {
+        return visit.error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR");
+    };
+    let Some(id) = visit.int(2) else {
+        return visit.error("ERR value is not an integer or out of range");
+    };
+    let client = u64::try_from(id).ok();
+    let client = client.and_then(|id| visit.tenant.clients.find(id));
+    let unblocked = client.is_some_and(|client| {
+        let own = client.while_of(visit.tenant, || visit.shared.unblock(&client, how));
+        own.unwrap_or(false)
+    });
+    visit.reply().int(i64::from(unblocked));
 }
 
 fn trackinginfo(visit: &mut Visit<'_>) {
@@ -193,13 +204,26 @@ fn trackinginfo(visit: &mut Visit<'_>) {
 }
 
 /// One line of `CLIENT LIST`, without its end. What Redis counts and we do not have (descriptor,
-/// channels, buffers) is 0, or -1 where Redis means "none" by that: clients parse the fields.
+/// buffers) is 0, or -1 where Redis means "none" by that: clients parse the fields.
 fn describe(client: &Client, labels: &Labels, tenant: &Tenant, now_ms: u64) -> String {
     let seconds_since = |then_ms: u64| now_ms.saturating_sub(then_ms) / 1_000;
     let multi = client.queued.load(Ordering::Relaxed);
-    let flags = if multi >= 0 { 'x' } else { 'N' };
+    let [channels, patterns] = client.subscriptions();
+    let flags = [
+        (channels + patterns > 0, 'P'),
+        (multi >= 0, 'x'),
+        (client.is_blocked(), 'b'),
+    ];
+    let mut flags: String = flags
+        .iter()
+        .filter(|(is, _)| *is)
+        .map(|(_, flag)| flag)
+        .collect();
+    if flags.is_empty() {
+        flags.push('N');
+    }
     let mut line = format!(
-        "id={} addr={} laddr={} fd=0 name={} age={} idle={} flags={flags} db={} sub=0 psub=0 ssub=0 multi={multi}",
+        "id={} addr={} laddr={} fd=0 name={} age={} idle={} flags={flags} db={} sub={channels} psub={patterns} ssub=0 multi={multi}",
         client.id,
         client.addr,
         client.local_addr,
@@ -221,14 +245,32 @@ fn describe(client: &Client, labels: &Labels, tenant: &Tenant, now_ms: u64) -> S
     line
 }
 
-/// Whether `TYPE` means our connections, all of which are of Redis's type "normal"; none: no such
-/// type.
-fn type_is_normal(word: &[u8]) -> Option<bool> {
-    let others = ["slave", "replica", "pubsub", "master"];
-    if is(word, "normal") {
-        Some(true)
-    } else {
-        others.iter().any(|other| is(word, other)).then_some(false)
+/// Redis's types of connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Type {
+    Normal,
+    /// Those that have subscribed.
+    PubSub,
+    /// Of which there are none here.
+    Replication,
+}
+
+impl Type {
+    /// By its name; none: there is no such type.
+    fn named(word: &[u8]) -> Option<Self> {
+        let replication = ["slave", "replica", "master"];
+        match word {
+            _ if is(word, "normal") => Some(Self::Normal),
+            _ if is(word, "pubsub") => Some(Self::PubSub),
+            _ => (replication.iter().any(|name| is(word, name))).then_some(Self::Replication),
+        }
+    }
+
+    fn is_of(self, client: &Client) -> bool {
+        match client.subscriptions() {
+            [0, 0] => self == Self::Normal,
+            _ => self == Self::PubSub,
+        }
     }
 }
 
@@ -248,11 +290,11 @@ fn own(visit: &Visit<'_>) -> BTreeMap<u64, Arc<Client>> {
 fn list(visit: &mut Visit<'_>) {
     // Each once, however often it is named.
     let mut wanted: Option<BTreeSet<u64>> = None;
-    let mut normal = true;
+    let mut of_type = None;
     match visit.args.len() {
         2 => {}
-        4 if visit.is(2, "TYPE") => match type_is_normal(visit.arg(3)) {
-            Some(is_normal) => normal = is_normal,
+        4 if visit.is(2, "TYPE") => match Type::named(visit.arg(3)) {
+            Some(named) => of_type = Some(named),
             None => return unknown_type(visit, 3),
         },
         4.. if visit.is(2, "ID") => {
@@ -266,7 +308,10 @@ fn list(visit: &mut Visit<'_>) {
         _ => return visit.syntax_error(),
     }
     let mut clients = own(visit);
-    clients.retain(|id, _| normal && wanted.as_ref().is_none_or(|wanted| wanted.contains(id)));
+    clients.retain(|id, client| {
+        wanted.as_ref().is_none_or(|wanted| wanted.contains(id))
+            && of_type.is_none_or(|of_type: Type| of_type.is_of(client))
+    });
     let now_ms = visit.shared.steady_ms();
     let lines = lines(clients.values(), visit.tenant, now_ms);
     visit.reply().verbatim(&lines);
@@ -327,6 +372,11 @@ mod tests {
         labels.name.clear();
         assert!(describe(&all[0], &labels, &tenant("web"), 0)
             .contains(" flags=x db=0 sub=0 psub=0 ssub=0 multi=3 "));
+        all[2].blocks(true);
+        all[2].subscribes([3, 1]);
+        assert!(describe(&all[2], &labels, &tenant("web"), 0)
+            .contains(" flags=Pb db=0 sub=3 psub=1 ssub=0 multi=-1 "));
+        assert!(all[2].unblock() && !all[2].unblock() && !all[2].is_blocked());
     }
 
     #[test]
