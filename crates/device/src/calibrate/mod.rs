@@ -20,7 +20,7 @@ mod stable;
 pub use plan::{Bench, Load, Mix, Plan, Repeats, Sample};
 
 use crate::DeviceError;
-use policy::cost::device::{Calibration, CostModel, Curve, Op, Point, Rule};
+use policy::cost::device::{self as cost, Calibration, CostModel, Curve, Op, Point, Rule, Sweep};
 use stable::Series;
 use std::time::Duration;
 
@@ -81,6 +81,37 @@ impl Measured {
     /// As [`Measured::calibration`].
     pub fn costs(&self) -> Result<CostModel, DeviceError> {
         Ok(CostModel::new(Rule::Exact, &self.calibration()?))
+    }
+
+    /// What may be promised to mixes of reads and writes, by the interference sweep and these
+    /// prices. The floor is a part of the least that was seen, for what a brief plan steps over and
+    /// for noise; of every other load no larger part is relied on. Loads that read and write by
+    /// turns tell no proportion and are left out.
+    #[must_use]
+    pub fn sweep(&self, costs: &CostModel) -> Sweep {
+        let least = self.seen.iter().map(|seen| seen.vop_per_s);
+        let least = least.fold(f64::INFINITY, f64::min);
+        let part = (self.floor_per_s / least).min(1.0);
+        let seen = self.seen.iter().filter_map(|seen| {
+            let Load {
+                read_bytes,
+                write_bytes,
+                mix,
+                ..
+            } = seen.load;
+            let Mix::Reads(percent) = mix else {
+                return None;
+            };
+            let reads = f64::from(percent) * costs.cost(Op::Read, read_bytes).get();
+            let writes = f64::from(100 - percent) * costs.cost(Op::Write, write_bytes).get();
+            Some(cost::Seen {
+                reads_part: reads / (reads + writes),
+                read_bytes,
+                write_bytes,
+                vop_per_s: seen.vop_per_s,
+            })
+        });
+        Sweep::new(costs.max_per_s(), self.floor_per_s, part, seen.collect())
     }
 
     /// The curves as prices are made of them, with noise levelled.

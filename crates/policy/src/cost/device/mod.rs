@@ -15,8 +15,10 @@
 
 mod curve;
 mod fit;
+mod interference;
 
 pub use curve::{Calibration, CalibrationError, Curve, Point};
+pub use interference::{Flow, Mix, Seen, Sweep};
 
 use curve::Direction;
 
