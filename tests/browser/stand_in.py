@@ -92,7 +92,7 @@ def device():
     """A device stage as /api/server tells it: overbooked."""
     operations = [{"operation": "read", "ios": 1000, "vops": 1200.0, "device_s": 2.5}, {"operation": "delete", "ios": 0, "vops": 0.0, "device_s": 0.0}]
     return {
-        "floor_vops_per_s": 18000.0, "capacity_vops_per_s": 17000.0, "missing_vops_per_s": 1000.0, "used_vops_per_s": 16000.0,
+        "floor_vops_per_s": 18000.0, "promisable_vops_per_s": 19000.0, "capacity_vops_per_s": 17000.0, "missing_vops_per_s": 1000.0, "used_vops_per_s": 16000.0,
         "reserved_vops_per_s": 20000.0, "overbooked_vops_per_s": 2000.0, "reservation_scale": 0.9, "learn_prices": True, "permits": 12, "in_flight": 5,
         "waiting": 3, "operations": operations,
     }  # fmt: skip

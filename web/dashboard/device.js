@@ -29,7 +29,7 @@ function told(device) {
   return [
     ["used", vops(device.used_vops_per_s)],
     ["can do now", `${vops(device.capacity_vops_per_s)}${device.missing_vops_per_s > 0 ? `; ${vops(device.missing_vops_per_s)} below its floor` : ""}`],
-    ["floor", vops(device.floor_vops_per_s)],
+    ["promisable", `${vops(device.promisable_vops_per_s)} to such requests, ${vops(device.floor_vops_per_s)} to any`],
     ["reserved", `${vops(device.reserved_vops_per_s)}${kept}`],
     ["outstanding", `${device.in_flight} of ${device.permits}, ${number(device.waiting)} waiting`],
     ["latency, mean since the start", latency.join(", ") || "–"],

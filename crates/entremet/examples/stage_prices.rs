@@ -10,6 +10,7 @@ use device::{EmulatedDisk, Measured};
 use engine::device::{Activity, DeviceIo, DeviceStage, Ended, FileKind, Op, Tag};
 use policy::cost::device::{CostModel, Rule};
 use policy::generator::Generator;
+use policy::supply::Supply;
 use server::device::{Device, DeviceOptions, Drives, Pricing};
 use stage::{Clock, Discipline, Nanos};
 use std::error::Error;
@@ -88,7 +89,10 @@ fn contest(
     let clock: Arc<dyn Clock + Send + Sync> = Arc::new(Real(Instant::now()));
     let options = DeviceOptions {
         costs: costs.clone(),
-        floor_per_s: measured.floor_per_s,
+        supply: Supply {
+            sweep: measured.sweep(costs),
+            processors: 1.0,
+        },
         depth: measured.depth as u32,
         chunk_bytes: measured.chunk_bytes,
         discipline: Discipline::Fair,

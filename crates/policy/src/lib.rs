@@ -57,6 +57,7 @@ pub mod replica;
 pub mod seats;
 pub mod slo;
 pub mod stall;
+pub mod supply;
 pub mod words;
 
 mod fairness;

@@ -21,7 +21,7 @@
 //! of requests fade with time. Those of operations fade with what is written, because their cost
 //! comes later than the writes.
 
-use crate::cost::device::{CostModel, Op, Vop};
+use crate::cost::device::{CostModel, Flow, Mix, Op, Vop};
 
 /// Bytes of a normalised request.
 pub const UNIT_BYTES: f64 = 1024.0;
@@ -30,7 +30,7 @@ pub const UNIT_BYTES: f64 = 1024.0;
 /// it does.
 const BESIDE_BYTES: u64 = 64;
 /// What an interval weighs in an average: at one a second, 92 % of a change is followed within 5 s.
-const ALPHA: f64 = 0.4;
+pub(crate) const ALPHA: f64 = 0.4;
 /// A run that lasts longer is taken in pieces, as long as the tenant goes on writing: one that
 /// writes without pause is compacted without pause, and is not to wait for the end of that.
 const RUN_MAX: u32 = 3;
@@ -117,7 +117,7 @@ impl Done {
 }
 
 /// What one tenant did in an interval.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Interval {
     /// By kind of request, in the order of [`Request::ALL`].
     pub done: [Done; REQUESTS],
@@ -125,6 +125,14 @@ pub struct Interval {
     pub written_bytes: u64,
     /// I/O of flushing and compacting.
     pub internal: [Vop; INTERNALS],
+    /// What the I/O of requests consisted of, by kind.
+    pub direct_mix: [Mix; REQUESTS],
+    /// The same of flushing and compacting.
+    pub internal_mix: [Mix; INTERNALS],
+    /// Processor time of requests, by kind, ns.
+    pub processor_ns: [u64; REQUESTS],
+    /// Processor time of flushing and compacting, ns.
+    pub internal_processor_ns: u64,
 }
 
 /// What one normalised request costs, in VOP.
@@ -152,7 +160,7 @@ impl RequestCost {
 
 /// A fading average of one sum over another.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Ratio {
+pub(crate) struct Ratio {
     over: f64,
     under: f64,
     /// Cost that nothing was counted beside: what is counted when it ends may have cost something
@@ -161,7 +169,7 @@ struct Ratio {
 }
 
 impl Ratio {
-    fn step(&mut self, alpha: f64, over: f64, under: f64) {
+    pub(crate) fn step(&mut self, alpha: f64, over: f64, under: f64) {
         self.early += over;
         if under > 0.0 {
             // The first interval is all there is.
@@ -172,7 +180,7 @@ impl Ratio {
         }
     }
 
-    fn get(&self) -> Option<f64> {
+    pub(crate) fn get(&self) -> Option<f64> {
         (self.under > 0.0).then(|| self.over / self.under)
     }
 }
@@ -272,6 +280,20 @@ impl Operation {
     }
 }
 
+/// What some work consists of, of late.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Composition(Mix);
+
+impl Composition {
+    fn step(&mut self, mix: &Mix) {
+        if mix.vops() > 0.0 {
+            // The first interval is all there is.
+            let alpha = if self.0.vops() > 0.0 { ALPHA } else { 1.0 };
+            self.0 = self.0.scaled(1.0 - alpha).plus(&mix.scaled(alpha));
+        }
+    }
+}
+
 /// The profile of one tenant's requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Profile {
@@ -283,7 +305,16 @@ pub struct Profile {
     /// Normalised requests an interval.
     volume: [Ratio; REQUESTS],
     internal: [Operation; INTERNALS],
+    direct_mix: [Composition; REQUESTS],
+    internal_mix: [Composition; INTERNALS],
+    /// Processor time of a normalised request, ns.
+    processor: [Ratio; REQUESTS],
+    /// The same of flushes and compactions together, for each KiB.
+    internal_processor: Operation,
 }
+
+/// What a get reads at least: a block.
+const BLOCK_BYTES: f64 = 4096.0;
 
 impl Profile {
     /// An interval has ended; all are to be of about the same length.
@@ -294,11 +325,64 @@ impl Profile {
             self.written[at].step(ALPHA, done.written_bytes as f64 / UNIT_BYTES, normalised);
             self.size[at].step(ALPHA, done.payload(), done.requests as f64);
             self.volume[at].step(ALPHA, normalised, 1.0);
+            self.processor[at].step(ALPHA, interval.processor_ns[at] as f64, normalised);
+            self.direct_mix[at].step(&interval.direct_mix[at]);
         }
         let written = interval.written_bytes as f64 / UNIT_BYTES;
         for (operation, used) in self.internal.iter_mut().zip(interval.internal) {
             operation.step(used.get(), written);
         }
+        let used_ns = interval.internal_processor_ns as f64;
+        self.internal_processor.step(used_ns, written);
+        for (composition, mix) in self.internal_mix.iter_mut().zip(&interval.internal_mix) {
+            composition.step(mix);
+        }
+    }
+
+    /// Normalised requests an interval, of late.
+    #[must_use]
+    pub fn volume(&self) -> [f64; REQUESTS] {
+        self.volume.map(|ratio| ratio.get().unwrap_or(0.0))
+    }
+
+    /// What the I/O of so many requests consists of, at a price each. Before the first of its kind,
+    /// a get is a read of its object, and what a put becomes is not known.
+    #[must_use]
+    pub fn mix(&self, request: Request, requests: f64, cost: &RequestCost) -> Mix {
+        let at = request as usize;
+        let seen = self.direct[at].get().is_some();
+        let vops = requests * cost.direct;
+        let direct = match (seen, request) {
+            (false, Request::Get) => {
+                let bytes = self.size[at].get().unwrap_or(UNIT_BYTES).max(BLOCK_BYTES);
+                let reads = Flow {
+                    ios: 1.0,
+                    bytes,
+                    vops: 1.0,
+                };
+                Mix {
+                    reads,
+                    ..Mix::default()
+                }
+            }
+            (false, Request::Put) => Mix::default(),
+            (true, _) => self.direct_mix[at].0,
+        };
+        let mut mix = direct.of_vops(vops);
+        for (composition, price) in self.internal_mix.iter().zip(cost.indirect) {
+            mix = mix.plus(&composition.0.of_vops(requests * price));
+        }
+        mix
+    }
+
+    /// Processor time that a normalised request takes, flushes and compactions included, ns; `None`
+    /// before the first of its kind.
+    #[must_use]
+    pub fn processor_ns(&self, request: Request) -> Option<f64> {
+        let at = request as usize;
+        let written = self.written[at].get().unwrap_or(0.0);
+        let later = self.internal_processor.price() * written;
+        Some(self.processor[at].get()? + later)
     }
 
     /// What a normalised request costs; `None` before the first of its kind.

@@ -4,21 +4,25 @@
 //! second. All together must fit what the device does at present, as far as is known
 //! (`depth::Capacity`); if they do not, each is scaled down by the same factor, and that is
 //! reported. The thesis holds them under the floor, what the device does under the worst of mixes,
-//! and leaves half of it to nobody; that is where the estimate begins here, and what a new
-//! reservation must fit under.
+//! and leaves half of it to nobody; that is where the estimate begins here. A new reservation must
+//! fit under what may be promised to the mix of all of them (`supply::Supply`).
 //!
 //! An allocation has two parts, because the I/O has: what requests do themselves, and what the
 //! engine does for them later. Were the second not reserved too, flushes and compactions would fall
 //! behind the puts that were.
 
 use crate::cost::device::CostModel;
-use crate::profile::{Interval, Profile, Request, RequestCost, REQUESTS};
+use crate::profile::{Interval, Profile, Ratio, Request, RequestCost, ALPHA, REQUESTS};
+use crate::supply::Demand;
 use std::collections::BTreeMap;
 
 /// How much is allocated for each unit needed, where the device allows it: a price is an average,
 /// and half of the time requests cost more. The surplus costs nobody anything while it is not
 /// needed.
 const HEADROOM: f64 = 1.1;
+/// Of a process that is charged for less than this part of a processor, what it does besides says
+/// nothing of what it does for requests.
+const BUSY: f64 = 0.1;
 /// Overbooking is reported when it has lasted for this many intervals: the first requests of a
 /// tenant are priced before its profile is known.
 const LASTS: u32 = 3;
@@ -112,6 +116,8 @@ pub struct Provisioner {
     costs: CostModel,
     pricing: Pricing,
     tenants: BTreeMap<u32, Tenant>,
+    /// Processor time of the process for each that requests were charged.
+    beside: Ratio,
     /// Intervals in a row in which there was too little.
     over: u32,
 }
@@ -124,6 +130,7 @@ impl Provisioner {
             costs,
             pricing,
             tenants: BTreeMap::new(),
+            beside: Ratio::default(),
             over: 0,
         }
     }
@@ -146,21 +153,50 @@ impl Provisioner {
         }
     }
 
-    /// VOPs a second that all reservations would need if this tenant (`None`: a new one) had this
-    /// reservation.
+    /// What all reservations would take if this tenant (`None`: a new one) had this reservation.
     #[must_use]
-    pub fn would_want_per_s(&self, tenant: Option<u32>, reservation: Reservation) -> f64 {
+    pub fn would_take(&self, tenant: Option<u32>, reservation: Reservation) -> Demand {
         let others = self.tenants.iter().filter(|(at, _)| Some(**at) != tenant);
-        let others: f64 = others
-            .map(|(_, other)| {
-                self.priced(&other.profile, other.reservation)
-                    .wanted
-                    .total()
-            })
-            .sum();
+        let others = others.map(|(_, other)| self.taken(&other.profile, other.reservation));
         let profile = tenant.and_then(|at| self.tenants.get(&at));
         let profile = profile.map(|known| known.profile).unwrap_or_default();
-        others + self.priced(&profile, reservation).wanted.total()
+        let own = self.taken(&profile, reservation);
+        self.demand(others.chain([own]))
+    }
+
+    /// What requests take as they come of late, reserved or not: all that is promised, were it
+    /// promised to these.
+    #[must_use]
+    pub fn present(&self) -> Demand {
+        let each = self.tenants.values();
+        let each = each.map(|tenant| self.taken(&tenant.profile, tenant.profile.volume()));
+        self.demand(each)
+    }
+
+    /// What the process used of the processors in an interval of `ns`, and what of that requests,
+    /// flushes and compactions were charged, ns.
+    pub fn used_processors(&mut self, ns: u64, used_ns: u64, charged_ns: u64) {
+        if charged_ns as f64 >= ns as f64 * BUSY {
+            let used_ns = used_ns.max(charged_ns) as f64;
+            self.beside.step(ALPHA, used_ns, charged_ns as f64);
+        }
+    }
+
+    fn demand(&self, each: impl Iterator<Item = Demand>) -> Demand {
+        let mut all = each.fold(Demand::default(), |all, one| all.plus(&one));
+        all.processors *= self.beside.get().unwrap_or(1.0);
+        all
+    }
+
+    fn taken(&self, profile: &Profile, reservation: Reservation) -> Demand {
+        let priced = self.priced(profile, reservation);
+        let mut demand = Demand::default();
+        for (at, request) in Request::ALL.into_iter().enumerate() {
+            let (per_s, cost) = (reservation[at], &priced.costs[at]);
+            demand.device[at] = profile.mix(request, per_s, cost);
+            demand.processors += per_s * profile.processor_ns(request).unwrap_or(0.0) / 1e9;
+        }
+        demand
     }
 
     /// Ends an interval: what everybody gets in the next, of `available_per_s` VOPs a second (more

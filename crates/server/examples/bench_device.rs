@@ -17,8 +17,9 @@ use engine::{
     Access, Allotments, Database, Engine, EngineOptions, Entry, Keys, Keyspace, KeyspaceOptions,
     Outcome, Stop, Sync,
 };
-use policy::cost::device::{Calibration, CostModel, Curve, Point, Rule};
+use policy::cost::device::{Calibration, CostModel, Curve, Point, Rule, Sweep};
 use policy::generator::Generator;
+use policy::supply::Supply;
 use server::device::{DeviceOptions, DeviceScheduler, Pricing};
 use stage::{Clock, Discipline, Nanos};
 use std::collections::BTreeMap;
@@ -117,7 +118,10 @@ fn stage() -> Result<Arc<DeviceScheduler<Real>>, Box<dyn std::error::Error>> {
     let calibration = Calibration::new(curve(Op::Read)?, curve(Op::Write)?, 2e4, 8e3)?;
     let options = DeviceOptions {
         costs: CostModel::new(Rule::Exact, &calibration),
-        floor_per_s: 4e4,
+        supply: Supply {
+            sweep: Sweep::floor(4e4),
+            processors: 1.0,
+        },
         depth: 64,
         chunk_bytes: 128 << 10,
         discipline: Discipline::Fair,

@@ -9,10 +9,11 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use policy::profile::UNIT_BYTES;
+use policy::supply::{Short, Supply};
 use settings::tenant::Settings;
 use telemetry::Class;
 
-use crate::device::{Device, Measure, Served, Unmeasured};
+use crate::device::{Device, Measure, Processors, Served, Unmeasured};
 use crate::shared::Shared;
 use crate::tenants::{RegistryError, Tenant};
 
@@ -103,7 +104,8 @@ impl Shared {
     }
 
     fn schedule_the_disk(&self, stage: Arc<Device>) {
-        let (floor_per_s, depth) = (stage.options().floor_per_s, stage.options().depth);
+        let options = stage.options();
+        let (floor_per_s, depth) = (options.supply.sweep.floor_per_s(), options.depth);
         self.options.disk.schedule(stage);
         // Only now, when it is there: tenants that are listed after this look will find it
         // themselves.
@@ -125,8 +127,10 @@ impl Shared {
         for tenant in self.tenants.list() {
             let _ = self.device_hook(&tenant);
         }
-        let wanted = device.would_want_per_s(None, [0.0; 2]);
-        if let Some(over) = over(wanted, device.options().floor_per_s) {
+        let demand = device.would_take(None, [0.0; 2]);
+        let supply = &device.options().supply;
+        if let Some(short) = supply.short(&demand) {
+            let over = over(&short, supply);
             tracing::warn!("{over}, at the prices known now (requests that were never seen are taken to be of 1 KiB); what does not fit is scaled down evenly");
         }
     }
@@ -147,14 +151,18 @@ impl Shared {
         };
         let tenants = self.tenants.list();
         let served: Vec<_> = tenants.iter().map(served).collect();
-        device.provide(&served);
+        let processors = Processors {
+            used_ns: threads::process_cpu_ns(),
+            charged_ns: self.metrics.usage().cpu_ns,
+        };
+        device.provide(&served, processors);
         for tenant in &tenants {
             self.promise_writes(device, tenant);
         }
     }
 
-    /// Refuses a reservation that the device could not keep beside the others, at the prices known
-    /// now; where overbooking is wanted, says so only.
+    /// Refuses a reservation that the device or the processors could not keep beside the others, at
+    /// the prices known now; where overbooking is wanted, says so only.
     pub(crate) fn fits_the_device(
         &self,
         name: &str,
@@ -167,25 +175,28 @@ impl Shared {
         if promise.requests_per_s() == 0.0 {
             return Ok(());
         }
-        let wanted =
-            device.would_want_per_s(Some(self.options.disk.number(name)), promise.reserved_per_s);
+        let number = self.options.disk.number(name);
+        let demand = device.would_take(Some(number), promise.reserved_per_s);
         // What is promised already stays promised, and may be lowered, whatever requests have come
         // to cost.
-        if wanted <= device.would_want_per_s(None, [0.0; 2]) {
+        if demand.within(&device.would_take(None, [0.0; 2])) {
             return Ok(());
         }
         let options = device.options();
-        let Some(over) = over(wanted, options.floor_per_s) else {
+        let Some(short) = options.supply.short(&demand) else {
             return Ok(());
         };
+        let over = over(&short, &options.supply);
         if options.overbook {
             tracing::warn!(tenant = name, "{over}; all are scaled down evenly");
             return Ok(());
         }
-        let known_well = if options.brief {
-            ", or have `entremet calibrate` find the floor, which was measured briefly"
-        } else {
-            ""
+        let known_well = match short {
+            Short::Processors { .. } => ", or give the server more processors",
+            Short::Device { .. } if options.brief => {
+                ", or have `entremet calibrate` measure the device, which was measured briefly"
+            }
+            Short::Device { .. } => "",
         };
         Err(RegistryError::Infeasible(format!(
             "{over}; reserve less, or set device.overbook{known_well}"
@@ -229,14 +240,29 @@ fn in_background(measure: &mut Measure, stop: &Arc<AtomicBool>) -> Result<Arc<De
     measured.unwrap_or_else(|error: io::Error| Err(Unmeasured::NotNow(error.to_string())))
 }
 
-/// What is wrong with reservations that need so many VOPs a second; `None`: nothing.
-fn over(wanted_per_s: f64, floor_per_s: f64) -> Option<String> {
-    (wanted_per_s > floor_per_s).then(|| {
-        format!(
-            "reservations of all tenants would need {wanted_per_s:.0} VOP/s, {:.0} more than the device's floor of {floor_per_s:.0}",
-            wanted_per_s - floor_per_s
-        )
-    })
+/// What is wrong with reservations for which there is too little.
+fn over(short: &Short, supply: &Supply) -> String {
+    match *short {
+        Short::Device {
+            needed_per_s,
+            promisable_per_s,
+        } => {
+            let of = if promisable_per_s > supply.sweep.floor_per_s() {
+                "may be promised of the device to such a mix of reads and writes:"
+            } else {
+                "the device's floor of"
+            };
+            format!(
+                "reservations of all tenants would need {needed_per_s:.0} VOP/s, {:.0} more than {of} {promisable_per_s:.0}",
+                needed_per_s - promisable_per_s
+            )
+        }
+        Short::Processors { needed, promisable } => format!(
+            "reservations of all tenants would need {needed:.2} processors, {:.2} more than may be promised of {}: {promisable:.2}",
+            needed - promisable,
+            supply.processors
+        ),
+    }
 }
 
 #[cfg(test)]
@@ -244,6 +270,7 @@ mod tests {
     use super::*;
     use crate::device::{tests::options, Disk};
     use crate::shared::tests::shared;
+    use policy::cost::device::Sweep;
     use std::sync::Mutex;
 
     /// What a server with two tenants makes of these results, one after the other, if nobody waits
@@ -313,8 +340,27 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_said_with_its_size() {
-        assert_eq!(over(18e3, 18e3), None);
-        let text = over(20_500.0, 18e3).expect("too much");
-        assert!(text.contains("20500 VOP/s, 2500 more"), "{text}");
+        let supply = Supply {
+            sweep: Sweep::floor(18e3),
+            processors: 2.0,
+        };
+        let device = |promisable_per_s| Short::Device {
+            needed_per_s: 20_500.0,
+            promisable_per_s,
+        };
+        let said = over(&device(18e3), &supply);
+        let wanted = "20500 VOP/s, 2500 more than the device's floor of 18000";
+        assert!(said.ends_with(wanted), "{said}");
+        let said = over(&device(20e3), &supply);
+        let wanted =
+            "500 more than may be promised of the device to such a mix of reads and writes: 20000";
+        assert!(said.ends_with(wanted), "{said}");
+        let processors = Short::Processors {
+            needed: 2.0,
+            promisable: 1.8,
+        };
+        let said = over(&processors, &supply);
+        let wanted = "2.00 processors, 0.20 more than may be promised of 2: 1.80";
+        assert!(said.ends_with(wanted), "{said}");
     }
 }

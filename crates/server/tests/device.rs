@@ -9,9 +9,10 @@ use engine::{
     Access, Allotments, Database, Engine, EngineOptions, Entry, Keys, Keyspace, KeyspaceOptions,
     Object, Outcome, Sync,
 };
-use policy::cost::device::Vop;
+use policy::cost::device::{Sweep, Vop};
 use policy::device::{Layout, Model, SsdParameters};
 use policy::dispatch::Others;
+use policy::supply::Supply;
 use server::device::{
     on_terms, tag_of, waits as device_waits, DeviceOptions, DeviceScheduler, Drives, Pricing,
 };
@@ -24,7 +25,10 @@ use telemetry::Class;
 fn options(depth: u32) -> DeviceOptions {
     DeviceOptions {
         costs: costs(),
-        floor_per_s: 40e3,
+        supply: Supply {
+            sweep: Sweep::floor(40e3),
+            processors: 1.0,
+        },
         depth,
         chunk_bytes: 64 << 10,
         discipline: Discipline::Fair,

@@ -5,18 +5,35 @@ mod common;
 
 use common::{costs, io, DONE};
 use engine::device::{Activity, DeviceIo, DeviceStage, FileKind, Op};
-use server::device::{tag_of, DeviceOptions, DeviceScheduler, Pricing, Served};
+use policy::cost::device::{Seen, Sweep};
+use policy::supply::{Short, Supply};
+use server::device::{tag_of, DeviceOptions, DeviceScheduler, Pricing, Processors, Served};
 use stage::{Discipline, ManualClock};
 use std::sync::{Arc, Mutex};
 use telemetry::{Answered, Class};
 
 type Stage = DeviceScheduler<ManualClock>;
 
-/// A floor of 1,000 VOP/s.
+/// A processor, a floor of 1,000 VOP/s, and 4,000 of 4 KiB while half or more of it is reads.
+fn supply() -> Supply {
+    let load = |reads_part, vop_per_s| Seen {
+        reads_part,
+        read_bytes: 4 << 10,
+        write_bytes: 4 << 10,
+        vop_per_s,
+    };
+    let seen = vec![load(0.1, 1000.0), load(0.5, 4000.0)];
+    Supply {
+        sweep: Sweep::new(4000.0, 1000.0, 1.0, seen),
+        processors: 1.0,
+    }
+}
+
+/// On that device.
 fn stage(clock: &ManualClock, pricing: Pricing) -> Arc<Stage> {
     let options = DeviceOptions {
         costs: costs(),
-        floor_per_s: 1000.0,
+        supply: supply(),
         depth: 1,
         chunk_bytes: 64 << 10,
         discipline: Discipline::Fair,
@@ -61,6 +78,8 @@ fn puts(requests: u64) -> Served {
             requests,
             bytes_in: bytes + beside,
             bytes_out: 0,
+            // A thousandth of a second each.
+            cpu_ns: requests * 1_000_000,
         },
         ..Served::default()
     };
@@ -77,7 +96,7 @@ fn a_second(clock: &ManualClock, stage: &Stage, before: u64) {
         }
     }
     clock.advance(1_000_000_000);
-    stage.provide(&[(0, puts(before + 100))]);
+    stage.provide(&[(0, puts(before + 100))], Processors::default());
 }
 
 #[test]
@@ -85,7 +104,7 @@ fn requests_are_priced_with_what_they_cause() {
     let clock = ManualClock::new(1);
     let stage = stage(&clock, Pricing::Profiles);
     stage.promise(0, [0.0, 400.0]);
-    stage.provide(&[(0, puts(0))]);
+    stage.provide(&[(0, puts(0))], Processors::default());
     for second in 0..8 {
         a_second(&clock, &stage, 100 * second);
     }
@@ -97,8 +116,85 @@ fn requests_are_priced_with_what_they_cause() {
     assert!((promised.used_per_s - 300.0).abs() < 1.0, "{promised:?}");
     assert_eq!(stage.booked().scale, 1.0);
     // Twice of everything and more: over the floor.
-    let wanted = stage.would_want_per_s(Some(0), [0.0, 2000.0]);
+    let wanted = stage.would_take(Some(0), [0.0, 2000.0]).vops_per_s();
     assert!((wanted - 1500.0).abs() < 5.0, "{wanted}");
+}
+
+/// A second of gets of a VOP each beside the puts, so many of both.
+fn gets_and_puts(clock: &ManualClock, stage: &Stage, gets: u64, puts_done: u64) {
+    let get = DeviceIo {
+        tag: tag_of(Class::Get),
+        ..io(Op::Read, 4 << 10, Activity::Get, FileKind::Data)
+    };
+    (0..gets).for_each(|_| run(stage, get));
+    (0..puts_done).for_each(|_| run(stage, put()));
+    clock.advance(1_000_000_000);
+    let get = Answered {
+        requests: gets,
+        bytes_in: 0,
+        bytes_out: gets * (4096 + 64),
+        cpu_ns: gets * 1_000_000,
+    };
+    let served = Served {
+        get,
+        ..puts(puts_done)
+    };
+    stage.provide(&[(0, served)], Processors::default());
+}
+
+#[test]
+fn a_reservation_has_to_fit_under_what_its_own_mix_may_be_promised() {
+    let clock = ManualClock::new(1);
+    let stage = stage(&clock, Pricing::Profiles);
+    stage.promise(0, [0.0; 2]);
+    let short = |reservation| {
+        let demand = stage.would_take(Some(0), reservation);
+        stage.options().supply.short(&demand)
+    };
+    // Nobody knows what puts become.
+    assert!(
+        matches!(short([0.0, 600.0]), Some(Short::Device { promisable_per_s, .. }) if promisable_per_s == 1000.0)
+    );
+    gets_and_puts(&clock, &stage, 200, 100);
+    // Normalised gets cost .25, puts .5. Half is read: 2,000 VOP/s of 3,720 are wanted.
+    assert!(!matches!(
+        short([4000.0, 2000.0]),
+        Some(Short::Device { .. })
+    ));
+    // As much of puts with a few gets: hardly more than the floor.
+    let Some(Short::Device {
+        needed_per_s,
+        promisable_per_s,
+    }) = short([400.0, 3800.0])
+    else {
+        panic!("a few reads cost writes most of what there is");
+    };
+    assert!((needed_per_s - 2000.0).abs() < 1.0, "{needed_per_s}");
+    assert!(
+        (1000.0..1100.0).contains(&promisable_per_s),
+        "{promisable_per_s}"
+    );
+}
+
+#[test]
+fn a_reservation_has_to_fit_into_the_processors() {
+    let clock = ManualClock::new(1);
+    let stage = stage(&clock, Pricing::Profiles);
+    stage.promise(0, [0.0; 2]);
+    gets_and_puts(&clock, &stage, 200, 100);
+    let short = |gets| {
+        let demand = stage.would_take(Some(0), [gets, 0.0]);
+        stage.options().supply.short(&demand)
+    };
+    // A millisecond for four of them: .9 of a processor for 3,600, which are 900 VOPs.
+    assert_eq!(short(3500.0), None);
+    let Some(Short::Processors { needed, promisable }) = short(4000.0) else {
+        panic!("a whole processor");
+    };
+    assert!((needed - 1.0).abs() < 1e-3 && (promisable - 0.9).abs() < 1e-9);
+    // 300 requests took .3 s for 400 VOPs.
+    let promisable = stage.promisable_per_s();
+    assert!((promisable - 1200.0).abs() < 5.0, "{promisable}");
 }
 
 #[test]
@@ -106,7 +202,7 @@ fn without_profiles_a_request_is_priced_as_its_object_alone() {
     let clock = ManualClock::new(1);
     let stage = stage(&clock, Pricing::Objects);
     stage.promise(0, [0.0, 400.0]);
-    stage.provide(&[(0, puts(0))]);
+    stage.provide(&[(0, puts(0))], Processors::default());
     a_second(&clock, &stage, 0);
     let wanted = stage.promised(0).provisioned.wanted;
     // 200 VOPs, divided as what was used is.
@@ -120,7 +216,7 @@ fn who_is_promised_goes_first() {
         let clock = ManualClock::new(1);
         let stage = stage(&clock, Pricing::Profiles);
         stage.promise(promised, [100.0, 0.0]);
-        stage.provide(&[]);
+        stage.provide(&[], Processors::default());
         clock.advance(1_000_000_000);
         let order = Mutex::new(Vec::new());
         let get = |principal| DeviceIo {
@@ -156,14 +252,14 @@ fn overbooking_scales_all_alike_and_is_told() {
     stage.promise(1, [0.0, 500.0]);
     for _ in 0..3 {
         clock.advance(1_000_000_000);
-        stage.provide(&[]);
+        stage.provide(&[], Processors::default());
     }
     let booked = stage.booked();
     assert!((booked.overbooked_per_s - 1000.0).abs() < 1.0, "{booked:?}");
     let got = [0, 1].map(|tenant| stage.promised(tenant).provisioned.allocated.total());
     assert!(got.iter().all(|got| (got - 500.0).abs() < 1.0), "{got:?}");
     stage.remove(1);
-    stage.provide(&[]);
+    stage.provide(&[], Processors::default());
     assert_eq!(stage.booked().scale, 1.0);
     assert_eq!(stage.promised(1).provisioned.wanted.total(), 0.0);
 }

@@ -6,8 +6,11 @@ use serde::{Deserialize, Serialize};
 /// The device stage of a server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DeviceSnapshot {
-    /// VOPs a second that it does under the worst of mixes: what new reservations must fit under.
+    /// VOPs a second that it does under the worst of mixes.
     pub floor_vops_per_s: f64,
+    /// VOPs a second that may be promised to requests like those of the last seconds, in their
+    /// proportions.
+    pub promisable_vops_per_s: f64,
     /// VOPs a second that it does under the present mix, as far as is known.
     pub capacity_vops_per_s: f64,
     /// By how much that is less than the floor.

@@ -123,6 +123,7 @@ impl Counters {
             into.requests += counters.requests.load(Relaxed);
             into.bytes_in += counters.bytes_in.load(Relaxed);
             into.bytes_out += counters.bytes_out.load(Relaxed);
+            into.cpu_ns += counters.cpu_ns.load(Relaxed);
         }
     }
 

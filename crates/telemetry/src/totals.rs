@@ -55,8 +55,8 @@ impl ClassTotals {
     }
 }
 
-/// How much of one class was answered since the start, over all cores: [`ClassTotals`] without its
-/// histograms.
+/// How much of one class was answered since the start, over all cores, and what that took:
+/// [`ClassTotals`] without its histograms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Answered {
     /// Requests answered, errors included, throttled ones not.
@@ -65,6 +65,8 @@ pub struct Answered {
     pub bytes_in: u64,
     /// Bytes of replies.
     pub bytes_out: u64,
+    /// CPU time charged, ns.
+    pub cpu_ns: u64,
 }
 
 /// One tenant's counters since the start, over all cores.

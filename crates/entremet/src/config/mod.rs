@@ -226,7 +226,7 @@ pub struct Device {
     pub span: Option<Bytes>,
     /// Whether reserved requests are priced by profiles, or as one I/O of their size.
     pub learn_prices: bool,
-    /// Whether reservations beyond the floor are taken.
+    /// Whether reservations beyond what may be promised are taken.
     pub overbook: bool,
 }
 

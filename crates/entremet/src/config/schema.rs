@@ -96,7 +96,7 @@ const KEYS: &[Key] = &[
     key("device.stage", Flag, Value("true"), Start, "Whether I/O is priced and queued even if no profile or model is named. The server then measures the disk for some seconds after its first start in a data directory, and keeps the result there as device.toml."),
     key("device.profile", Path, Unset("device.toml in the data directory"), Start, "The profile that `entremet calibrate` made of the device."),
     key("device.learn_prices", Flag, Value("true"), Start, "How reserved requests are priced. `true`: by what such requests have cost the device so far, with their flushes and compactions. `false`: as one I/O of their size."),
-    key("device.overbook", Flag, Value("false"), Start, "Whether reservations may need more VOPs than the device's floor. `true`: all are scaled down evenly. `false`: `ENTREMET TENANT SET` refuses the one that is too much."),
+    key("device.overbook", Flag, Value("false"), Start, "Whether reservations may need more than may be promised of the device to their mix of reads and writes, or of the processors. `true`: all are scaled down evenly. `false`: `ENTREMET TENANT SET` refuses the one that is too much."),
     key("device.model", Word(&["hdd", "ssd"]), Unset("the real device"), Start, "Emulates a device, for experiments. The real device must be faster."),
 
     key("device.disks", Integer(1, 64), Value("1"), Start, "Emulated disks. Each file is whole on one of them, and each has a queue of its own."),

@@ -7,6 +7,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 
 use device::{DeviceError, EmulatedDisk, Machine, Measured, Profile, Rate, Way, BESIDE_DATA};
+use policy::cost::device::CostModel;
+use policy::supply::Supply;
 use server::device::{Device, DeviceOptions, Disk, Drives, Measure, Pricing, Unmeasured};
 use settings::units::Bytes;
 use stage::Clock;
@@ -153,15 +155,15 @@ fn unmeasured(error: DeviceError) -> Unmeasured {
 }
 
 fn options(config: &Config, measured: &Measured) -> Result<DeviceOptions, DeviceError> {
-    let reads = &measured.read;
+    let (reads, costs) = (&measured.read, measured.costs()?);
     // What has an arm turns a disk round for each read: some hundred a second at most.
     let seeks = reads.first().is_some_and(|rate| rate.per_s < SEEKS_PER_S);
     Ok(DeviceOptions {
         seeks,
         stream_bytes_per_s: stream_bytes_per_s(reads, seeks),
         read_alone_ns: [measured.read_ns.0, measured.read_ns.1],
-        costs: measured.costs()?,
-        floor_per_s: measured.floor_per_s,
+        supply: supply(measured, &costs),
+        costs,
         depth: measured.depth as u32,
         chunk_bytes: measured.chunk_bytes,
         pricing: pricing(&config.device),
@@ -170,6 +172,15 @@ fn options(config: &Config, measured: &Measured) -> Result<DeviceOptions, Device
         brief: false,
         discipline: config.scheduler.device,
     })
+}
+
+/// What may be promised of the device, and of the processors that this process may use.
+fn supply(measured: &Measured, costs: &CostModel) -> Supply {
+    let processors = std::thread::available_parallelism();
+    Supply {
+        sweep: measured.sweep(costs),
+        processors: processors.map_or(1, std::num::NonZero::get) as f64,
+    }
 }
 
 /// The rate of one stream of reads. An arm that has moved reads on: what a large read takes longer

@@ -45,9 +45,10 @@ struct Live {
 impl<C: Clock + Clone + Send + Sync + 'static> Drive<C> {
     /// A drive for which nobody waits.
     pub fn new(options: &DeviceOptions, clock: C, emulated: Option<Emulated<C>>) -> Self {
+        let floor_per_s = options.supply.sweep.floor_per_s();
         let mut dispatch = DispatchOptions::device(
             &options.costs,
-            options.floor_per_s,
+            floor_per_s,
             options.depth,
             options.chunk_bytes,
         );
@@ -59,7 +60,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> Drive<C> {
             trail: Mutex::default(),
             done: AtomicU64::new(0),
             live: Mutex::new(Live {
-                follower: Follower::new(now, options.depth, options.floor_per_s),
+                follower: Follower::new(now, options.depth, floor_per_s),
                 parked: 0,
                 since: now,
                 cpu_ns: 0,

@@ -3,7 +3,7 @@
 
 use engine::device::{Activity, DeviceIo, Op, Tag, TAGS};
 use parking_lot::RwLock;
-use policy::cost::device::Vop;
+use policy::cost::device::{Flow, Mix, Vop};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use telemetry::Class;
@@ -35,15 +35,86 @@ impl Sum {
     }
 }
 
-/// What a tenant used of the device. Totals only grow.
+/// What a tenant used of the device, and of the processors while it did. Totals only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Used([[Sum; ACTIVITIES]; TAGS]);
+pub struct Used {
+    sums: [[Sum; ACTIVITIES]; TAGS],
+    moved: [[Moved; DIRECTIONS]; PURPOSES],
+    /// Processor time of flushes and compactions, ns.
+    pub internal_processor_ns: u64,
+}
+
+/// I/Os of one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Moved {
+    ios: u64,
+    bytes: u64,
+    vops: Vop,
+}
+
+/// Reads, writes and the rest.
+const DIRECTIONS: usize = 3;
+
+/// What I/Os are told apart by where their mix is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// A request of this class waits for it.
+    Request(Class),
+    /// A flush, or a new log and files after it.
+    Flush,
+    /// A compaction.
+    Compaction,
+}
+
+/// A tag each, and compactions; flushes have the place of no tag.
+const PURPOSES: usize = TAGS + 1;
+
+impl Purpose {
+    fn index(self) -> usize {
+        match self {
+            Purpose::Request(class) => tag_of(class).index(),
+            Purpose::Flush => 0,
+            Purpose::Compaction => TAGS,
+        }
+    }
+}
+
+/// The place of what an I/O is for; `None`: for nothing that a request causes.
+fn purpose(io: &DeviceIo) -> Option<usize> {
+    let tag = io.tag.index();
+    match io.activity {
+        Activity::Compaction => Some(Purpose::Compaction.index()),
+        Activity::Flush => Some(Purpose::Flush.index()),
+        Activity::Log | Activity::Other => Some(tag),
+        _ => Some(tag).filter(|tag| *tag > 0),
+    }
+}
 
 impl Used {
+    /// What was added for a purpose since `before`.
+    #[must_use]
+    pub fn mix_since(&self, before: &Used, purpose: Purpose) -> Mix {
+        let at = purpose.index();
+        let [reads, writes, others] = std::array::from_fn(|direction| {
+            let (now, before) = (self.moved[at][direction], before.moved[at][direction]);
+            Flow {
+                ios: now.ios.saturating_sub(before.ios) as f64,
+                bytes: now.bytes.saturating_sub(before.bytes) as f64,
+                vops: Vop(now.vops.0.saturating_sub(before.vops.0)).get(),
+            }
+        });
+        Mix {
+            reads,
+            writes,
+            others: others.vops,
+            unknown: 0.0,
+        }
+    }
+
     /// What one activity used, for whatever class.
     #[must_use]
     pub fn activity(&self, activity: Activity) -> Sum {
-        let all = self.0.iter().map(|of| of[activity as usize]);
+        let all = self.sums.iter().map(|of| of[activity as usize]);
         all.fold(Sum::default(), Sum::plus)
     }
 
@@ -51,20 +122,20 @@ impl Used {
     /// compaction, opening).
     #[must_use]
     pub fn class(&self, class: Option<Class>) -> Sum {
-        let of = &self.0[class.map_or(Tag::default(), tag_of).index()];
+        let of = &self.sums[class.map_or(Tag::default(), tag_of).index()];
         of.iter().copied().fold(Sum::default(), Sum::plus)
     }
 
     /// One activity for one class.
     #[must_use]
     pub fn cell(&self, class: Option<Class>, activity: Activity) -> Sum {
-        self.0[class.map_or(Tag::default(), tag_of).index()][activity as usize]
+        self.sums[class.map_or(Tag::default(), tag_of).index()][activity as usize]
     }
 
     /// Everything.
     #[must_use]
     pub fn total(&self) -> Sum {
-        self.0
+        self.sums
             .iter()
             .flatten()
             .copied()
@@ -98,11 +169,23 @@ struct Cell {
     vops: AtomicU64,
 }
 
+/// The counters of a [`Moved`].
 #[derive(Debug, Default)]
-struct Account([[Cell; ACTIVITIES]; TAGS]);
+struct Flowing {
+    ios: AtomicU64,
+    bytes: AtomicU64,
+    vops: AtomicU64,
+}
 
-/// An account for each tenant, and one for the device. Adding takes a shared lock and five atomic
-/// additions.
+#[derive(Debug, Default)]
+struct Account {
+    cells: [[Cell; ACTIVITIES]; TAGS],
+    moved: [[Flowing; DIRECTIONS]; PURPOSES],
+    internal_processor_ns: AtomicU64,
+}
+
+/// An account for each tenant, and one for the device. Adding takes a shared lock and up to nine
+/// atomic additions.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     accounts: RwLock<Vec<Option<Arc<Account>>>>,
@@ -126,16 +209,28 @@ impl Ledger {
         }
     }
 
-    /// An I/O that took `ns` from its turn to its end.
-    pub(super) fn add(&self, io: &DeviceIo, price: Vop, ns: u64) {
+    /// An I/O that moved `bytes` and took `ns` from its turn to its end; its thread worked
+    /// `processor_ns` for a flush or compaction since its last.
+    pub(super) fn add(&self, io: &DeviceIo, bytes: u64, price: Vop, ns: u64, processor_ns: u64) {
         let operation = &self.operations[io.op as usize];
         operation.ios.fetch_add(1, Ordering::Relaxed);
         operation.vops.fetch_add(price.0, Ordering::Relaxed);
         operation.ns.fetch_add(ns, Ordering::Relaxed);
         if let Some(Some(account)) = self.accounts.read().get(io.principal as usize) {
-            let cell = &account.0[io.tag.index()][io.activity as usize];
+            let cell = &account.cells[io.tag.index()][io.activity as usize];
             cell.ios.fetch_add(1, Ordering::Relaxed);
             cell.vops.fetch_add(price.0, Ordering::Relaxed);
+            if let Some(purpose) = purpose(io) {
+                let direction = (io.op as usize).min(DIRECTIONS - 1);
+                let flowing = &account.moved[purpose][direction];
+                flowing.ios.fetch_add(1, Ordering::Relaxed);
+                flowing.bytes.fetch_add(bytes, Ordering::Relaxed);
+                flowing.vops.fetch_add(price.0, Ordering::Relaxed);
+            }
+            if processor_ns > 0 {
+                let spent = &account.internal_processor_ns;
+                spent.fetch_add(processor_ns, Ordering::Relaxed);
+            }
         }
     }
 
@@ -145,9 +240,16 @@ impl Ledger {
             ios: cell.ios.load(Ordering::Relaxed),
             vops: Vop(cell.vops.load(Ordering::Relaxed)),
         };
-        Some(Used(std::array::from_fn(|tag| {
-            std::array::from_fn(|activity| read(&account.0[tag][activity]))
-        })))
+        let moved = |flowing: &Flowing| Moved {
+            ios: flowing.ios.load(Ordering::Relaxed),
+            bytes: flowing.bytes.load(Ordering::Relaxed),
+            vops: Vop(flowing.vops.load(Ordering::Relaxed)),
+        };
+        Some(Used {
+            sums: account.cells.each_ref().map(|of| of.each_ref().map(read)),
+            moved: account.moved.each_ref().map(|of| of.each_ref().map(moved)),
+            internal_processor_ns: account.internal_processor_ns.load(Ordering::Relaxed),
+        })
     }
 
     pub(super) fn done(&self) -> [Done; Op::ALL.len()] {

@@ -25,9 +25,9 @@ pub use disk::{Disk, Measure, Unmeasured};
 use drive::Drive;
 pub use emulated::Drives;
 use emulated::Emulated;
-pub use ledger::{tag_of, Done, Sum, Used};
+pub use ledger::{tag_of, Done, Purpose, Sum, Used};
 pub use policy::provision::Pricing;
-pub use promises::{Booked, Promised, Served};
+pub use promises::{Booked, Processors, Promised, Served};
 pub use thread::{on_terms, waits, OnTerms, Waits};
 
 use engine::device::{Activity, DeviceIo, DeviceStage, Ended, Op};
@@ -38,6 +38,7 @@ use policy::cost::device::{CostModel, Vop};
 use policy::depth::Trial;
 use policy::device::Layout;
 use policy::provision::{Provisioner, Reservation};
+use policy::supply::{Demand, Supply};
 use promises::Promises;
 use stage::{Clock, Cost, Discipline, Nanos, Observation, Permit, PrincipalId};
 use std::collections::BTreeMap;
@@ -52,8 +53,8 @@ use thread::{waited, Begun, Stream};
 pub struct DeviceOptions {
     /// What I/Os cost.
     pub costs: CostModel,
-    /// VOPs a second that are left when reads and writes mix badly.
-    pub floor_per_s: f64,
+    /// What may be promised.
+    pub supply: Supply,
     /// I/Os outstanding at the start and at least, as calibrated; the depth is found from there.
     pub depth: u32,
     /// Larger I/Os are cut into pieces of this many bytes.
@@ -62,7 +63,8 @@ pub struct DeviceOptions {
     pub discipline: Discipline,
     /// What reserved requests are taken to cost.
     pub pricing: Pricing,
-    /// Whether a reservation beyond the floor is taken, and all are scaled down, or refused.
+    /// Whether a reservation beyond what may be promised is taken, and all are scaled down, or
+    /// refused.
     pub overbook: bool,
     /// An arm must move to where data lies.
     pub seeks: bool,
@@ -164,23 +166,31 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
         self.promises.lock().reserve(tenant, reservation);
     }
 
-    /// VOPs a second that all reservations would need if this tenant (`None`: a new one) had this
-    /// reservation.
+    /// What all reservations would take if this tenant (`None`: a new one) had this reservation.
     #[must_use]
-    pub fn would_want_per_s(&self, tenant: Option<u32>, reservation: Reservation) -> f64 {
-        self.promises.lock().would_want_per_s(tenant, reservation)
+    pub fn would_take(&self, tenant: Option<u32>, reservation: Reservation) -> Demand {
+        self.promises.lock().would_take(tenant, reservation)
+    }
+
+    /// VOPs a second that may be promised to requests like those of the last seconds, in their
+    /// proportions. It follows from the calibration and from what each request takes, not from what
+    /// the device does.
+    #[must_use]
+    pub fn promisable_per_s(&self) -> f64 {
+        let present = self.promises.lock().present();
+        self.options.supply.promisable_per_s(&present)
     }
 
     /// Ends an interval of about a second: prices what was done in it, and provides for what was
-    /// promised. Tenants' totals are by number.
-    pub fn provide(&self, served: &[(u32, Served)]) {
+    /// promised. Tenants' totals are by number; `processors` are those of the process.
+    pub fn provide(&self, served: &[(u32, Served)], processors: Processors) {
         let with_used = served
             .iter()
             .filter_map(|&(tenant, served)| Some((tenant, served, self.used(tenant)?)));
         let totals: Vec<_> = with_used.collect();
         let capacity_per_s = self.state().capacity_per_s.max(1.0);
         let mut promises = self.promises.lock();
-        let change = promises.step(self.clock.now(), &totals, capacity_per_s);
+        let change = promises.step(self.clock.now(), &totals, processors, capacity_per_s);
         drop(promises);
         let mut places = self.places.lock();
         for (tenant, got) in change.provided {
@@ -361,7 +371,8 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceStage for DeviceScheduler<C
         }
         // Reads ask beyond the end of a file; what was not moved did not cost. An error did: the
         // device tried.
-        let price = self.price(io, if ended.ok { ended.bytes } else { io.bytes });
+        let bytes = if ended.ok { ended.bytes } else { io.bytes };
+        let price = self.price(io, bytes);
         let cost = Cost([price.0]);
         let (at, permit) = begun.map_or((None, None), |begun| (Some(begun.at), begun.permit));
         let timed = permit.as_ref().is_some_and(Permit::timed);
@@ -370,7 +381,11 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceStage for DeviceScheduler<C
             None => drive.queue.charge(self.principal(io), cost),
         };
         let took_ns = at.map_or(0, |at| now.saturating_sub(at));
-        self.ledger.add(io, price, took_ns);
+        let processor_ns = match io.activity.background() {
+            true => thread::worked_ns(),
+            false => 0,
+        };
+        self.ledger.add(io, bytes, price, took_ns, processor_ns);
         drive.done(self.principal(io), at.unwrap_or(now), now, price);
         if io.activity == Activity::Compaction && !io.urgent {
             self.others.compacted(price);
@@ -378,7 +393,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceStage for DeviceScheduler<C
         if !timed {
             self.others.ended(ended.bytes, took_ns);
         }
-        drive.follow(now, self.options.floor_per_s);
+        drive.follow(now, self.options.supply.sweep.floor_per_s());
     }
 
     fn chunk_bytes(&self) -> u64 {

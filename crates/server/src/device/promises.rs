@@ -1,11 +1,12 @@
 //! What tenants were promised of the device: once a second, requests priced and VOPs provided for
 //! them.
 
-use super::ledger::{tag_of, Used};
+use super::ledger::{tag_of, Purpose, Used};
 use engine::device::{Activity, TAGS};
 use policy::cost::device::Vop;
 use policy::profile::{Done, Interval, Request};
 use policy::provision::{Provision, Provisioned, Provisioner, Reservation};
+use policy::supply::Demand;
 use policy::Nanos;
 use std::collections::BTreeMap;
 use telemetry::{Answered, Class};
@@ -19,6 +20,15 @@ pub struct Served {
     pub put: Answered,
     /// Bytes committed, by tag.
     pub written_bytes: [u64; TAGS],
+}
+
+/// Processor time of the process so far, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Processors {
+    /// All of it.
+    pub used_ns: u64,
+    /// What tenants were charged for requests.
+    pub charged_ns: u64,
 }
 
 /// What a tenant was promised, what that came to, and what it used.
@@ -56,6 +66,7 @@ pub(super) struct Promises {
     provisioner: Provisioner,
     seen: BTreeMap<u32, Totals>,
     used_per_s: BTreeMap<u32, f64>,
+    processors: Processors,
     provision: Provision,
     since: Nanos,
     /// It was said that there is too little.
@@ -76,6 +87,7 @@ impl Promises {
             provisioner,
             seen: BTreeMap::new(),
             used_per_s: BTreeMap::new(),
+            processors: Processors::default(),
             provision: Provision {
                 scale: 1.0,
                 ..Provision::default()
@@ -119,8 +131,12 @@ impl Promises {
         }
     }
 
-    pub(super) fn would_want_per_s(&self, tenant: Option<u32>, reservation: Reservation) -> f64 {
-        self.provisioner.would_want_per_s(tenant, reservation)
+    pub(super) fn would_take(&self, tenant: Option<u32>, reservation: Reservation) -> Demand {
+        self.provisioner.would_take(tenant, reservation)
+    }
+
+    pub(super) fn present(&self) -> Demand {
+        self.provisioner.present()
     }
 
     /// An interval has ended in which these tenants came to these totals, and the device does so
@@ -129,20 +145,28 @@ impl Promises {
         &mut self,
         now: Nanos,
         totals: &[(u32, Served, Used)],
+        processors: Processors,
         available_per_s: f64,
     ) -> Change {
         let ns = now.saturating_sub(self.since).max(1);
         self.since = now;
+        let mut internal_ns = 0;
         for &(tenant, served, used) in totals {
             let totals = Totals { served, used };
             // A tenant begins with nothing: its first second, which may be all that it does, counts
             // like any other.
             let before = self.seen.insert(tenant, totals).unwrap_or_default();
-            self.provisioner
-                .observe(tenant, &interval(&before, &totals));
+            let interval = interval(&before, &totals);
+            internal_ns += interval.internal_processor_ns;
+            self.provisioner.observe(tenant, &interval);
             let vops = since(used.total().vops, before.used.total().vops);
             self.used_per_s.insert(tenant, vops.get() * 1e9 / ns as f64);
         }
+        let before = std::mem::replace(&mut self.processors, processors);
+        let charged_ns = processors.charged_ns.saturating_sub(before.charged_ns);
+        let used_ns = processors.used_ns.saturating_sub(before.used_ns);
+        self.provisioner
+            .used_processors(ns, used_ns, charged_ns + internal_ns);
         self.provision = self.provisioner.provision(available_per_s);
         let tenants = self.provision.tenants.iter();
         let over = self.provision.overbooked_per_s;
@@ -193,6 +217,8 @@ fn interval(before: &Totals, now: &Totals) -> Interval {
         cells[0].plus(cells[1])
     };
     let flush = internal(Activity::Flush).plus(since(none(&now.used), none(&before.used)));
+    let mix = |purpose| now.used.mix_since(&before.used, purpose);
+    let since_ns = |now: u64, before: u64| now.saturating_sub(before);
     let mut done_by = [Done::default(); Request::ALL.len()];
     done_by[Request::Get as usize] = done(Class::Get, now.served.get, before.served.get, |a| {
         a.bytes_out
@@ -204,5 +230,15 @@ fn interval(before: &Totals, now: &Totals) -> Interval {
         done: done_by,
         written_bytes: (0..TAGS).map(written).sum(),
         internal: [flush, internal(Activity::Compaction)],
+        direct_mix: [Class::Get, Class::Put].map(|class| mix(Purpose::Request(class))),
+        internal_mix: [Purpose::Flush, Purpose::Compaction].map(mix),
+        processor_ns: [
+            since_ns(now.served.get.cpu_ns, before.served.get.cpu_ns),
+            since_ns(now.served.put.cpu_ns, before.served.put.cpu_ns),
+        ],
+        internal_processor_ns: since_ns(
+            now.used.internal_processor_ns,
+            before.used.internal_processor_ns,
+        ),
     }
 }

@@ -2,7 +2,8 @@
 
 use super::*;
 use engine::device::{Activity, FileKind, Tag};
-use policy::cost::device::{Calibration, Curve, Point, Rule};
+use policy::cost::device::{Calibration, Curve, Point, Rule, Sweep};
+use policy::supply::Supply;
 use stage::ManualClock;
 
 /// A device that does 10,000 I/Os a second.
@@ -15,7 +16,10 @@ pub(crate) fn options() -> DeviceOptions {
     let calibration = Calibration::new(curve(Op::Read), curve(Op::Write), 1e4, 1e4);
     DeviceOptions {
         costs: CostModel::new(Rule::Exact, &calibration.expect("rates")),
-        floor_per_s: 5e3,
+        supply: Supply {
+            sweep: Sweep::floor(5e3),
+            processors: 1.0,
+        },
         depth: 4,
         chunk_bytes: 64 << 10,
         discipline: Discipline::Fair,

@@ -161,3 +161,14 @@ pub(super) fn begin(begun: Begun) {
 pub(super) fn end() -> Option<Begun> {
     BEGUN.with_borrow_mut(Vec::pop)
 }
+
+thread_local! {
+    /// Processor time of this thread when its last I/O of a flush or compaction had ended, ns.
+    static WORKED: Cell<Nanos> = const { Cell::new(0) };
+}
+
+/// What this thread, which flushes and compacts, has worked since this was called last, ns.
+pub(super) fn worked_ns() -> Nanos {
+    let now = threads::cpu_ns();
+    now.saturating_sub(WORKED.replace(now))
+}

@@ -79,7 +79,11 @@ impl Shared {
 
     fn capacity(&self, device: &Device) -> Capacity {
         let (options, drives) = (device.options(), device.drives() as u32);
-        let per_drive = device.state().capacity_per_s.max(options.floor_per_s) / f64::from(drives);
+        let per_drive = device
+            .state()
+            .capacity_per_s
+            .max(options.supply.sweep.floor_per_s())
+            / f64::from(drives);
         let vops = options.costs.cost(Op::Read, READ_BYTES).get();
         Capacity {
             drives: Drives {

@@ -18,7 +18,8 @@ pub(super) fn server(shared: &Shared) -> Option<DeviceSnapshot> {
     let (state, booked) = (device.state(), device.booked());
     let operations = Op::ALL.into_iter().zip(device.done());
     Some(DeviceSnapshot {
-        floor_vops_per_s: device.options().floor_per_s,
+        floor_vops_per_s: device.options().supply.sweep.floor_per_s(),
+        promisable_vops_per_s: device.promisable_per_s(),
         capacity_vops_per_s: state.capacity_per_s,
         missing_vops_per_s: state.missing_per_s.unwrap_or_default(),
         used_vops_per_s: booked.used_per_s,

@@ -9,7 +9,8 @@ use crate::exposition::Page;
 /// One sample each.
 #[rustfmt::skip]
 pub(super) const DEVICE: &[Metric<DeviceSnapshot>] = &[
-    metric("entremet_device_floor_vops_per_second", Gauge, "VOP/s", "What the device was calibrated to do under the worst of mixes; what new reservations must fit under.", |d| d.floor_vops_per_s),
+    metric("entremet_device_floor_vops_per_second", Gauge, "VOP/s", "What the device was calibrated to do under the worst of mixes.", |d| d.floor_vops_per_s),
+    metric("entremet_device_promisable_vops_per_second", Gauge, "VOP/s", "What may be promised to requests like those of the last seconds, in their proportions: by the calibration, and by the processor time that they take.", |d| d.promisable_vops_per_s),
     metric("entremet_device_capacity_vops_per_second", Gauge, "VOP/s", "What it does under the present mix, followed while somebody waits.", |d| d.capacity_vops_per_s),
     metric("entremet_device_missing_vops_per_second", Gauge, "VOP/s", "By how much the capacity is below the floor; what was promised cannot all be kept then.", |d| d.missing_vops_per_s),
     metric("entremet_device_used_vops_per_second", Gauge, "VOP/s", "What all tenants used in the last second.", |d| d.used_vops_per_s),
