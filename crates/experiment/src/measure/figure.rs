@@ -63,7 +63,7 @@ pub enum Figure {
 
 impl Figure {
     /// Names in experiments, with the figure and its unit.
-    pub const WORDS: [(&'static str, Self, &'static str); 75] = [
+    pub const WORDS: [(&'static str, Self, &'static str); 76] = [
         ("rate", Self::Rate, "req/s"),
         ("offered", Self::Offered, "req/s"),
         ("served", Self::Served, ""),
@@ -121,6 +121,7 @@ impl Figure {
         ("vop-median", Self::Whole("vop-median"), "VOP/s"),
         ("vop-max", Self::Whole("vop-max"), "VOP/s"),
         ("vop-floor", Self::Whole("vop-floor"), "VOP/s"),
+        ("vop-promisable", Self::Whole("vop-promisable"), "VOP/s"),
         ("vop-capacity", Self::Whole("vop-capacity"), "VOP/s"),
         ("vop-reserved", Self::Whole("vop-reserved"), "VOP/s"),
         ("vop-overbooked", Self::Whole("vop-overbooked"), "VOP/s"),

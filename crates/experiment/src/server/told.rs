@@ -30,6 +30,7 @@ struct Asked {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Told {
     floor: Option<f64>,
+    promisable: Option<f64>,
     capacity: Option<f64>,
     reserved: Option<f64>,
     overbooked: Option<f64>,
@@ -81,6 +82,7 @@ impl Told {
         };
         match name {
             "entremet_device_floor_vops_per_second" => self.floor = Some(value),
+            "entremet_device_promisable_vops_per_second" => self.promisable = Some(value),
             "entremet_device_capacity_vops_per_second" => self.capacity = Some(value),
             "entremet_device_reserved_vops_per_second" => self.reserved = Some(value),
             "entremet_device_overbooked_vops_per_second" => self.overbooked = Some(value),
@@ -236,6 +238,7 @@ pub(super) fn figures(samples: &[&Sample]) -> BTreeMap<String, f64> {
         samples.iter().filter_map(|one| of(&one.told)).collect()
     };
     put("vop-floor", last.told.floor);
+    put("vop-promisable", median(&each(|told| told.promisable)));
     put("vop-capacity", median(&each(|told| told.capacity)));
     put("vop-reserved", median(&each(|told| told.reserved)));
     let most = |values: Vec<f64>| values.into_iter().reduce(f64::max);
@@ -324,6 +327,7 @@ mod tests {
         format!(
             "# HELP entremet_device_floor_vops_per_second floor 9\n\
              entremet_device_floor_vops_per_second 17000\n\
+             entremet_device_promisable_vops_per_second 21000\n\
              entremet_device_capacity_vops_per_second 25000\n\
              entremet_device_reserved_vops_per_second 30000\n\
              entremet_device_overbooked_vops_per_second 5000\n\
@@ -375,6 +379,7 @@ mod tests {
         let figures = figures(&samples);
         let expected = [
             ("vop-floor", 17e3),
+            ("vop-promisable", 21e3),
             ("vop-capacity", 25e3),
             ("vop-reserved", 30e3),
             ("vop-overbooked", 5e3),
