@@ -97,15 +97,16 @@ await_beside() {
 }
 
 main() {
-    local phase began took status others=() phases=("$@")
+    local phase other at began took status others=() phases=("$@")
     [[ ${#phases[@]} -gt 0 ]] || phases=("${ALL[@]}")
     [[ -x $VENV_PY || ${phases[0]} == setup ]] || tools/setup.sh tests
-    for phase in "${phases[@]}"; do
-        if is_beside "$phase"; then others+=("$phase"); fi
-    done
-    for phase in "${phases[@]}"; do
-        if [[ $phase == unit && ${#others[@]} -gt 0 ]]; then
-            begin_beside "${others[@]}"
+    for at in "${!phases[@]}"; do
+        phase=${phases[at]}
+        if [[ $phase == unit ]]; then
+            for other in "${phases[@]:at}"; do
+                if is_beside "$other"; then others+=("$other"); fi
+            done
+            [[ ${#others[@]} -eq 0 ]] || begin_beside "${others[@]}"
         fi
         say "phase $phase"
         began=$SECONDS status=0
