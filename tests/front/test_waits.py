@@ -319,3 +319,17 @@ def test_who_is_let_go_loses_nothing_and_nobody_else_is(engine, front, waiters):
             others.close()
         assert popped + alpha.ask("LLEN", "queue") == pushed
     wait_for(engine, 0)
+
+
+def test_who_is_let_go_while_the_engine_pauses_is_when_it_goes_on(engine, front):
+    """Redis 7.0 panics if it is told to let go a request that it holds back."""
+    server = front()
+    with server.wire(ALPHA) as alpha, server.wire(ALPHA) as worker:
+        ident = worker.ask("CLIENT", "ID")
+        engine.ask("CLIENT", "PAUSE", 1_500, "WRITE")
+        worker.raw(encode("BLPOP", "queue", 0))
+        eventually(lambda: blocks(alpha, ident), 20, "it is shown")
+        assert alpha.ask("CLIENT", "UNBLOCK", ident) == 1
+        assert worker.read() is None
+        said = engine.ask("INFO", "commandstats").decode()
+        assert 1 <= int(re.search(r"cmdstat_client\|unblock:calls=(\d+)", said)[1]) < 10

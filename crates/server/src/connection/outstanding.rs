@@ -44,8 +44,8 @@ pub struct Outstanding {
     pub alone: Option<Alone>,
     /// It has a place among those that wait until something comes.
     pub waits: Option<WaitingPlace>,
-    /// It is to wait no longer.
-    pub unblocked: Option<Unblocked>,
+    /// It is to wait no longer, of which the engine was told so often.
+    pub unblocked: Option<(Unblocked, u32)>,
     /// The link by which they go to a node, by that node's place.
     links: SmallVec<[(usize, usize); 1]>,
     /// Numbers given to requests.

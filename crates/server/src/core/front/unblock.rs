@@ -2,8 +2,13 @@
 //!
 //! Its answer is the engine's, which is told `CLIENT UNBLOCK` of the link by which the request
 //! waits: so nothing is lost that is on its way to it just then. The engine may come to that before
-//! it comes to the request, or when the request is over. In the first case it is told again; the
-//! second must not meet who would wait by that link next, so the link ends with its request.
+//! it comes to the request, or when the request is over. In the first case it is told again, some
+//! times at once and then once a second. The second must not meet who would wait by that link next,
+//! so the link ends with its request.
+//!
+//! Redis 7.0 panics if it is told so of a request that it holds back because it pauses (`CLIENT
+//! PAUSE`, a failover by hand). So this goes in a transaction with a script that does nothing:
+//! scripts may write, and are held back until the pause is over.
 
 use std::sync::Arc;
 
@@ -16,6 +21,12 @@ use crate::connection::Parked;
 use crate::core::Core;
 use crate::tenants::{ConnectionKey, Unblocked};
 
+/// What the engine answers when it has let nobody go: of the script, and of what matters.
+const NOBODY_LET_GO: &[u8] = b"*2\r\n:0\r\n:0\r\n";
+
+/// The engine is told so often at once.
+const AT_ONCE: u32 = 4;
+
 impl Core {
     /// Somebody of its tenant has this connection wait no longer.
     pub(in crate::core) fn unblock(&mut self, key: ConnectionKey, how: Unblocked, now: Nanos) {
@@ -26,7 +37,7 @@ impl Core {
         let again = connection.client.is_blocked();
         match &mut connection.parked {
             Some(Parked::Engine(outstanding)) if outstanding.waits.is_some() && !again => {
-                outstanding.unblocked = Some(how);
+                outstanding.unblocked = Some((how, 0));
             }
             _ => return,
         }
@@ -61,7 +72,11 @@ impl Core {
     /// The engine has answered whether it has let go who waits for this connection. If not, it has
     /// not come to what is to wait no longer.
     pub(super) fn has_unblocked(&mut self, front: &mut Front, key: ConnectionKey, reply: &[u8]) {
-        if reply == b":0\r\n" {
+        let told = match self.places.get(key).map(|connection| &connection.parked) {
+            Some(Some(Parked::Engine(outstanding))) => outstanding.unblocked,
+            _ => None,
+        };
+        if reply == NOBODY_LET_GO && told.is_some_and(|(_, times)| times < AT_ONCE) {
             self.unblock_at_engine(front, key);
         }
     }
@@ -72,24 +87,31 @@ impl Core {
             return;
         };
         let protocol = connection.session.state.protocol;
-        let Some(Parked::Engine(outstanding)) = &connection.parked else {
+        let Some(Parked::Engine(outstanding)) = &mut connection.parked else {
             return;
         };
-        let (Some(how), Some((place, index))) = (outstanding.unblocked, outstanding.goes_alone())
-        else {
+        let goes = outstanding.goes_alone();
+        let (Some((how, times)), Some((place, index))) = (&mut outstanding.unblocked, goes) else {
             return;
         };
         let links = front.nodes.links(place, protocol);
         let Some(id) = links.let_go(index, key) else {
             return;
         };
+        *times = times.saturating_add(1);
         let first = links.get(index).sent.front();
         let Some((space, spec)) =
             first.map(|one| (Arc::clone(&one.forward.space), one.forward.spec))
         else {
             return;
         };
-        let mut draft = Draft::with_room(64);
+        let mut draft = Draft::with_room(160);
+        draft.begin(1);
+        draft.text(b"MULTI");
+        draft.begin(3);
+        draft.text(b"EVAL");
+        draft.text(b"return 0");
+        draft.text(b"0");
         draft.begin(4);
         draft.text(b"CLIENT");
         draft.text(b"UNBLOCK");
@@ -98,10 +120,13 @@ impl Core {
             Unblocked::TimesOut => b"TIMEOUT",
             Unblocked::Fails => b"ERROR",
         });
+        draft.begin(1);
+        draft.text(b"EXEC");
         // Nobody is answered.
         let nobody = ConnectionKey::NOBODY;
         let forward = Forward {
             unblocks: Some(key),
+            before: 3,
             ..Forward::new(nobody, connection, space, spec, draft.pieces(), place)
         };
         self.send_by_shared(front, forward);
