@@ -38,8 +38,7 @@ impl Sum {
 /// What a tenant used of the device, and of the processors while it did. Totals only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Used {
-    sums: [[Sum; ACTIVITIES]; TAGS],
-    moved: [[Moved; DIRECTIONS]; PURPOSES],
+    moved: [[[Moved; DIRECTIONS]; ACTIVITIES]; TAGS],
     /// Processor time of flushes and compactions, ns.
     pub internal_processor_ns: u64,
 }
@@ -50,6 +49,23 @@ struct Moved {
     ios: u64,
     bytes: u64,
     vops: Vop,
+}
+
+impl Moved {
+    fn since(&self, before: &Moved) -> Flow {
+        Flow {
+            ios: self.ios.saturating_sub(before.ios) as f64,
+            bytes: self.bytes.saturating_sub(before.bytes) as f64,
+            vops: Vop(self.vops.0.saturating_sub(before.vops.0)).get(),
+        }
+    }
+}
+
+fn sum(moved: &[Moved; DIRECTIONS]) -> Sum {
+    let sums = moved
+        .iter()
+        .map(|&Moved { ios, vops, .. }| Sum { ios, vops });
+    sums.fold(Sum::default(), Sum::plus)
 }
 
 /// Reads, writes and the rest.
@@ -66,27 +82,14 @@ pub enum Purpose {
     Compaction,
 }
 
-/// A tag each, and compactions; flushes have the place of no tag.
-const PURPOSES: usize = TAGS + 1;
-
-impl Purpose {
-    fn index(self) -> usize {
-        match self {
-            Purpose::Request(class) => tag_of(class).index(),
-            Purpose::Flush => 0,
-            Purpose::Compaction => TAGS,
-        }
-    }
-}
-
-/// The place of what an I/O is for; `None`: for nothing that a request causes.
-fn purpose(io: &DeviceIo) -> Option<usize> {
-    let tag = io.tag.index();
-    match io.activity {
-        Activity::Compaction => Some(Purpose::Compaction.index()),
-        Activity::Flush => Some(Purpose::Flush.index()),
-        Activity::Log | Activity::Other => Some(tag),
-        _ => Some(tag).filter(|tag| *tag > 0),
+/// Whether what threads of a tag do in an activity is for a purpose.
+fn serves(tag: usize, activity: Activity, purpose: Purpose) -> bool {
+    match (activity, purpose) {
+        (Activity::Compaction, _) => purpose == Purpose::Compaction,
+        (Activity::Flush, _) => purpose == Purpose::Flush,
+        (_, Purpose::Request(class)) => tag == tag_of(class).index(),
+        (Activity::Log | Activity::Other, Purpose::Flush) => tag == 0,
+        _ => false,
     }
 }
 
@@ -94,15 +97,21 @@ impl Used {
     /// What was added for a purpose since `before`.
     #[must_use]
     pub fn mix_since(&self, before: &Used, purpose: Purpose) -> Mix {
-        let at = purpose.index();
-        let [reads, writes, others] = std::array::from_fn(|direction| {
-            let (now, before) = (self.moved[at][direction], before.moved[at][direction]);
-            Flow {
-                ios: now.ios.saturating_sub(before.ios) as f64,
-                bytes: now.bytes.saturating_sub(before.bytes) as f64,
-                vops: Vop(now.vops.0.saturating_sub(before.vops.0)).get(),
+        let mut flows = [Flow::default(); DIRECTIONS];
+        for (tag, activities) in self.moved.iter().enumerate() {
+            for activity in Activity::ALL {
+                if !serves(tag, activity, purpose) {
+                    continue;
+                }
+                let pairs = activities[activity as usize]
+                    .iter()
+                    .zip(&before.moved[tag][activity as usize]);
+                for (flow, (now, before)) in flows.iter_mut().zip(pairs) {
+                    *flow = flow.plus(now.since(before));
+                }
             }
-        });
+        }
+        let [reads, writes, others] = flows;
         Mix {
             reads,
             writes,
@@ -114,7 +123,7 @@ impl Used {
     /// What one activity used, for whatever class.
     #[must_use]
     pub fn activity(&self, activity: Activity) -> Sum {
-        let all = self.sums.iter().map(|of| of[activity as usize]);
+        let all = self.moved.iter().map(|of| sum(&of[activity as usize]));
         all.fold(Sum::default(), Sum::plus)
     }
 
@@ -122,24 +131,21 @@ impl Used {
     /// compaction, opening).
     #[must_use]
     pub fn class(&self, class: Option<Class>) -> Sum {
-        let of = &self.sums[class.map_or(Tag::default(), tag_of).index()];
-        of.iter().copied().fold(Sum::default(), Sum::plus)
+        let of = &self.moved[class.map_or(Tag::default(), tag_of).index()];
+        of.iter().map(sum).fold(Sum::default(), Sum::plus)
     }
 
     /// One activity for one class.
     #[must_use]
     pub fn cell(&self, class: Option<Class>, activity: Activity) -> Sum {
-        self.sums[class.map_or(Tag::default(), tag_of).index()][activity as usize]
+        sum(&self.moved[class.map_or(Tag::default(), tag_of).index()][activity as usize])
     }
 
     /// Everything.
     #[must_use]
     pub fn total(&self) -> Sum {
-        self.sums
-            .iter()
-            .flatten()
-            .copied()
-            .fold(Sum::default(), Sum::plus)
+        let all = self.moved.iter().flatten();
+        all.map(sum).fold(Sum::default(), Sum::plus)
     }
 }
 
@@ -162,16 +168,9 @@ struct Operation {
     ns: AtomicU64,
 }
 
-/// The counters of a [`Sum`].
-#[derive(Debug, Default)]
-struct Cell {
-    ios: AtomicU64,
-    vops: AtomicU64,
-}
-
 /// The counters of a [`Moved`].
 #[derive(Debug, Default)]
-struct Flowing {
+struct Cell {
     ios: AtomicU64,
     bytes: AtomicU64,
     vops: AtomicU64,
@@ -179,13 +178,12 @@ struct Flowing {
 
 #[derive(Debug, Default)]
 struct Account {
-    cells: [[Cell; ACTIVITIES]; TAGS],
-    moved: [[Flowing; DIRECTIONS]; PURPOSES],
+    cells: [[[Cell; DIRECTIONS]; ACTIVITIES]; TAGS],
     internal_processor_ns: AtomicU64,
 }
 
-/// An account for each tenant, and one for the device. Adding takes a shared lock and up to nine
-/// atomic additions.
+/// An account for each tenant, and one for the device. Adding takes a shared lock and six or
+/// seven atomic additions.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     accounts: RwLock<Vec<Option<Arc<Account>>>>,
@@ -217,16 +215,11 @@ impl Ledger {
         operation.vops.fetch_add(price.0, Ordering::Relaxed);
         operation.ns.fetch_add(ns, Ordering::Relaxed);
         if let Some(Some(account)) = self.accounts.read().get(io.principal as usize) {
-            let cell = &account.cells[io.tag.index()][io.activity as usize];
+            let direction = (io.op as usize).min(DIRECTIONS - 1);
+            let cell = &account.cells[io.tag.index()][io.activity as usize][direction];
             cell.ios.fetch_add(1, Ordering::Relaxed);
+            cell.bytes.fetch_add(bytes, Ordering::Relaxed);
             cell.vops.fetch_add(price.0, Ordering::Relaxed);
-            if let Some(purpose) = purpose(io) {
-                let direction = (io.op as usize).min(DIRECTIONS - 1);
-                let flowing = &account.moved[purpose][direction];
-                flowing.ios.fetch_add(1, Ordering::Relaxed);
-                flowing.bytes.fetch_add(bytes, Ordering::Relaxed);
-                flowing.vops.fetch_add(price.0, Ordering::Relaxed);
-            }
             if processor_ns > 0 {
                 let spent = &account.internal_processor_ns;
                 spent.fetch_add(processor_ns, Ordering::Relaxed);
@@ -236,18 +229,14 @@ impl Ledger {
 
     pub(super) fn used(&self, tenant: u32) -> Option<Used> {
         let account = self.accounts.read().get(tenant as usize).cloned()??;
-        let read = |cell: &Cell| Sum {
+        let read = |cell: &Cell| Moved {
             ios: cell.ios.load(Ordering::Relaxed),
+            bytes: cell.bytes.load(Ordering::Relaxed),
             vops: Vop(cell.vops.load(Ordering::Relaxed)),
         };
-        let moved = |flowing: &Flowing| Moved {
-            ios: flowing.ios.load(Ordering::Relaxed),
-            bytes: flowing.bytes.load(Ordering::Relaxed),
-            vops: Vop(flowing.vops.load(Ordering::Relaxed)),
-        };
+        let cells = account.cells.each_ref();
         Some(Used {
-            sums: account.cells.each_ref().map(|of| of.each_ref().map(read)),
-            moved: account.moved.each_ref().map(|of| of.each_ref().map(moved)),
+            moved: cells.map(|of| of.each_ref().map(|of| of.each_ref().map(read))),
             internal_processor_ns: account.internal_processor_ns.load(Ordering::Relaxed),
         })
     }

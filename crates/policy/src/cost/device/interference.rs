@@ -19,7 +19,9 @@ pub struct Flow {
 }
 
 impl Flow {
-    fn plus(self, other: Flow) -> Flow {
+    /// This and that.
+    #[must_use]
+    pub fn plus(self, other: Flow) -> Flow {
         Flow {
             ios: self.ios + other.ios,
             bytes: self.bytes + other.bytes,
