@@ -9,10 +9,13 @@
 //!
 //! An allocation has two parts, because the I/O has: what requests do themselves, and what the
 //! engine does for them later. Were the second not reserved too, flushes and compactions would fall
-//! behind the puts that were.
+//! behind the puts that were. They still would by price alone: a compaction that is put off takes
+//! more at once and is cheaper by the put, so who has little of it is taken to need little. So what
+//! is left when all reservations have what they need goes to debts first.
 
 use crate::cost::device::CostModel;
 use crate::profile::{Interval, Profile, Ratio, Request, RequestCost, ALPHA, REQUESTS};
+use crate::stall::PAUSED_FROM;
 use crate::supply::Demand;
 use std::collections::BTreeMap;
 
@@ -20,6 +23,10 @@ use std::collections::BTreeMap;
 /// and half of the time requests cost more. The surplus costs nobody anything while it is not
 /// needed.
 const HEADROOM: f64 = 1.1;
+/// How much more is allocated to what is done later, of what it needs, where writes begin to pause
+/// for it ([`PAUSED_FROM`]). Put off as long as RocksDB lets it, a compaction costs half of what it
+/// does when it is due.
+const BEHIND: f64 = 0.5;
 /// Of a process that is charged for less than this part of a processor, what it does besides says
 /// nothing of what it does for requests.
 const BUSY: f64 = 0.1;
@@ -108,6 +115,8 @@ pub struct Provision {
 struct Tenant {
     profile: Profile,
     reservation: Reservation,
+    /// How near its database is to delaying its writers (`stall::Pressure::part`).
+    pressure: f64,
 }
 
 /// Turns reservations into allocations, once an interval.
@@ -150,6 +159,13 @@ impl Provisioner {
     pub fn observe(&mut self, tenant: u32, interval: &Interval) {
         if let Some(tenant) = self.tenants.get_mut(&tenant) {
             tenant.profile.step(interval);
+        }
+    }
+
+    /// How near a tenant's database is to delaying its writers, now (`stall::Pressure::part`).
+    pub fn presses(&mut self, tenant: u32, part: f64) {
+        if let Some(tenant) = self.tenants.get_mut(&tenant) {
+            tenant.pressure = part;
         }
     }
 
@@ -215,6 +231,7 @@ impl Provisioner {
         for tenant in tenants.values_mut() {
             tenant.allocated = tenant.wanted.scaled(fits.min(HEADROOM));
         }
+        self.catch_up(&mut tenants, available_per_s);
         let scale = fits.min(1.0);
         self.over = if over { self.over.saturating_add(1) } else { 0 };
         let overbooked_per_s = if self.over >= LASTS {
@@ -227,6 +244,26 @@ impl Provisioner {
             wanted_per_s,
             scale,
             overbooked_per_s,
+        }
+    }
+
+    /// Gives what nobody needs to those whose flushes and compactions are behind, by how far they
+    /// are: a price that was learnt from compactions that are put off asks for so little that they
+    /// are put off further, until the database stops its writers for many seconds.
+    fn catch_up(&self, tenants: &mut BTreeMap<u32, Provisioned>, available_per_s: f64) {
+        let allocated = |tenant: &Provisioned| tenant.allocated.total();
+        let left_per_s = available_per_s - tenants.values().map(allocated).sum::<f64>();
+        let behind = |at: &u32, tenant: &Provisioned| {
+            let pressure = self.tenants[at].pressure.clamp(0.0, 1.0);
+            tenant.wanted.background * BEHIND * (pressure / PAUSED_FROM).powi(2)
+        };
+        let all_per_s: f64 = tenants.iter().map(|(at, one)| behind(at, one)).sum();
+        if left_per_s <= 0.0 || all_per_s == 0.0 {
+            return;
+        }
+        let part = (left_per_s / all_per_s).min(1.0);
+        for (at, tenant) in tenants {
+            tenant.allocated.background += behind(at, tenant) * part;
         }
     }
 

@@ -139,11 +139,17 @@ impl Shared {
     pub(crate) fn provide(&self, device: &Device) {
         let served = |tenant: &Arc<crate::tenants::Tenant>| {
             let answered = |class| self.metrics.answered(&tenant.name, class);
+            let keyspace = tenant.keyspace();
+            // Asking a database costs more than a counter, and only what is promised depends on it.
+            let reserved = tenant.settings().promise().requests_per_s() > 0.0;
+            let pressing = keyspace.as_ref().filter(|_| reserved);
             let served = Served {
                 get: answered(Class::Get),
                 put: answered(Class::Put),
-                written_bytes: tenant
-                    .keyspace()
+                write_pressure: pressing
+                    .map(|keyspace| keyspace.write_pressure())
+                    .unwrap_or_default(),
+                written_bytes: keyspace
                     .map(|keyspace| keyspace.written_bytes())
                     .unwrap_or_default(),
             };
@@ -211,7 +217,8 @@ impl Shared {
         };
         let number = self.options.disk.number(&tenant.name);
         let promised = device.promised(number).provisioned;
-        let (wanted, allocated) = (promised.wanted.total(), promised.allocated.total());
+        // Not of the whole: it may have more for a debt, which is worked off by writing no more.
+        let (wanted, allocated) = (promised.wanted.foreground, promised.allocated.foreground);
         let provided = if wanted > 0.0 {
             allocated / wanted
         } else {

@@ -120,6 +120,29 @@ fn requests_are_priced_with_what_they_cause() {
     assert!((wanted - 1500.0).abs() < 5.0, "{wanted}");
 }
 
+#[test]
+fn flushes_that_are_behind_have_what_nobody_reserved() {
+    let clock = ManualClock::new(1);
+    let stage = stage(&clock, Pricing::Profiles);
+    stage.promise(0, [0.0, 400.0]);
+    stage.provide(&[(0, puts(0))], Processors::default());
+    for second in 0..8 {
+        a_second(&clock, &stage, 100 * second);
+    }
+    let allocated = || stage.promised(0).provisioned.allocated;
+    let calm = allocated();
+    clock.advance(1_000_000_000);
+    let pressed = Served {
+        write_pressure: 1.0,
+        ..puts(800)
+    };
+    stage.provide(&[(0, pressed)], Processors::default());
+    let pressed = allocated();
+    assert!((pressed.foreground - calm.foreground).abs() < 1.0);
+    let more = pressed.background - calm.background;
+    assert!((more - 200.0).abs() < 2.0, "{calm:?} {pressed:?}");
+}
+
 /// A second of gets of a VOP each beside the puts, so many of both.
 fn gets_and_puts(clock: &ManualClock, stage: &Stage, gets: u64, puts_done: u64) {
     let get = DeviceIo {

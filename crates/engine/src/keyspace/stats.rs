@@ -136,6 +136,15 @@ impl Keyspace {
         std::array::from_fn(|tag| self.counters.written[tag].load(Ordering::Relaxed))
     }
 
+    /// How near its database is to delaying its writers (`policy::stall::Pressure::part`); 0 while
+    /// it is closed.
+    pub fn write_pressure(&self) -> f64 {
+        self.gate
+            .peek()
+            .map(|db| db.pressure().part)
+            .unwrap_or_default()
+    }
+
     /// The numbers now. Locks each shard for a moment.
     pub fn stats(&self) -> KeyspaceStats {
         let counters = &self.counters;

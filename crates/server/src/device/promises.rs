@@ -20,6 +20,8 @@ pub struct Served {
     pub put: Answered,
     /// Bytes committed, by tag.
     pub written_bytes: [u64; TAGS],
+    /// How near its database is to delaying its writers, now: no total.
+    pub write_pressure: f64,
 }
 
 /// Processor time of the process so far, ns.
@@ -159,6 +161,7 @@ impl Promises {
             let interval = interval(&before, &totals);
             internal_ns += interval.internal_processor_ns;
             self.provisioner.observe(tenant, &interval);
+            self.provisioner.presses(tenant, served.write_pressure);
             let vops = since(used.total().vops, before.used.total().vops);
             self.used_per_s.insert(tenant, vops.get() * 1e9 / ns as f64);
         }
