@@ -11,6 +11,10 @@ use workload::stats::Pace;
 use crate::machine::Disturbance;
 use crate::server::times::{self, Latencies};
 
+/// Of `figures`: requests that were neither answered nor failed at the end, of loads that send so
+/// many in all. Absent where there are none such.
+pub const LEFT: &str = "left";
+
 /// One run: of the load against a server, of the simulator, or of a program.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Observed {
@@ -76,7 +80,26 @@ pub struct ServerUse {
     pub resident_bytes: u64,
 }
 
+/// What is known of loads that send so many requests in all.
+pub fn left(left: Option<u64>) -> BTreeMap<String, f64> {
+    let left = left.map(|left| (LEFT.into(), left as f64));
+    left.into_iter().collect()
+}
+
 impl Observed {
+    /// Seconds until all loads that send so many requests in all were answered; infinite if some
+    /// were not.
+    ///
+    /// # Errors
+    /// When there are no such loads.
+    pub fn finished_s(&self) -> Result<f64, String> {
+        match self.figures.get(LEFT) {
+            Some(0.0) => Ok(self.elapsed_s),
+            Some(_) => Ok(f64::INFINITY),
+            None => Err("no load of the run has `requests`".into()),
+        }
+    }
+
     /// What disturbed it.
     pub fn disturbance(&self) -> Disturbance {
         Disturbance {
@@ -112,6 +135,7 @@ impl Observed {
             elapsed_s: figures.elapsed_s,
             generator: figures.generator,
             tenants: tenants.collect(),
+            figures: left(figures.left),
             ..Self::default()
         }
     }

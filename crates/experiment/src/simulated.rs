@@ -1,13 +1,12 @@
 //! Scenarios with a `[cluster]`: played by the simulator, in this process, in simulated time.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use sim::scenario::Plan;
 use sim::{Outcome, SimError, Summary, World};
 use toml::Table;
 
-use crate::observed::{Observed, Tenant};
+use crate::observed::{left, Observed, Tenant};
 
 /// Events between two looks at whether to end early.
 const LOOK_EVERY: u32 = 1 << 16;
@@ -43,6 +42,10 @@ pub fn play(scenario: &Table, stop: &AtomicBool) -> Result<Observed, SimError> {
 /// What a simulated run comes to.
 pub fn observed(plan: &Plan, outcome: &Outcome) -> Observed {
     let summary = Summary::new(plan, outcome);
+    let whole = [
+        ("events".into(), summary.events as f64),
+        ("utilisation".into(), summary.utilisation),
+    ];
     let specs = plan.spec.tenants.iter().zip(&outcome.tenants);
     let tenants = summary.tenants.into_iter().zip(specs);
     Observed {
@@ -55,10 +58,7 @@ pub fn observed(plan: &Plan, outcome: &Outcome) -> Observed {
                 ..Tenant::default()
             })
             .collect(),
-        figures: BTreeMap::from([
-            ("events".into(), summary.events as f64),
-            ("utilisation".into(), summary.utilisation),
-        ]),
+        figures: whole.into_iter().chain(left(outcome.left)).collect(),
         ..Observed::default()
     }
 }

@@ -66,6 +66,7 @@ fn spec(order: Order, rule: Rule) -> Option<Spec> {
                 arrivals: Arrivals::Poisson { per_s },
                 from_ns: 0,
                 until_ns: u64::MAX,
+                quota: None,
                 requests: Requests {
                     puts: 0.0,
                     keys,

@@ -33,8 +33,8 @@ pub use keys::KeyCount;
 pub use outcome::{Outcome, TenantOutcome, Window};
 pub use spec::{
     AheadKnown, Arrivals, Cluster, Control, CostKnown, Disk, Fault, FaultKind, Keeper, Machines,
-    Noise, Pause, Redundancy, Requests, Resources, Routing, Scheduler, Selection, Service, Spec,
-    Stream, Tenant, Tuning, Weighs,
+    Noise, Pause, Quota, Redundancy, Requests, Resources, Routing, Scheduler, Selection, Service,
+    Spec, Stream, Tenant, Tuning, Weighs,
 };
 pub use summary::Summary;
 pub use world::{run, World};

@@ -16,6 +16,9 @@ pub struct Outcome {
     pub utilisation: f64,
     /// Simulated time, warm-up excluded.
     pub measured_ns: Nanos,
+    /// Requests without their last reply, of loads that send so many in all; `None`: there are none
+    /// such.
+    pub left: Option<u64>,
     /// Replicas that the controller gave a node, or another one.
     pub moves: u64,
 }

@@ -94,9 +94,10 @@ pub struct Disk {
     /// Operations that may wait for it at a time, at least 1, and as many more of tenants in
     /// credit; `None`: any number.
     pub handlers: Option<u32>,
-    /// Share of the gets whose value is in memory, 0 to 1. The others read it; a put writes it to a
-    /// log.
+    /// Share of the gets whose value is in memory, 0 to 1; the others read it, a put logs it.
     pub cached: f64,
+    /// Larger values are never in memory, bytes.
+    pub cached_bytes_max: u64,
     /// No I/O is larger, bytes.
     pub largest_bytes: u64,
     /// Disks, before each of which stands a stage; an operation lies on one of them.
@@ -354,8 +355,19 @@ pub struct Stream {
     pub from_ns: Nanos,
     /// It sends nothing from this on.
     pub until_ns: Nanos,
+    /// What it sends in all; `None`: there is no end.
+    pub quota: Option<Quota>,
     /// What.
     pub requests: Requests,
+}
+
+/// What a load's streams send in all. The run ends when all loads that have one are answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quota {
+    /// The load's number among its tenant's.
+    pub load: u32,
+    /// Requests.
+    pub requests: u64,
 }
 
 /// When requests are sent.

@@ -23,6 +23,10 @@ pub struct Summary {
     pub elapsed_s: f64,
     /// Warm-up before it, seconds.
     pub warm_up_s: f64,
+    /// Requests of loads that send so many in all which were neither answered nor refused at the
+    /// end; `None` where there are no such loads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left: Option<u64>,
     /// Events that happened.
     pub events: u64,
     /// Share of all nodes' permits in use, 0 to 1.
@@ -45,6 +49,7 @@ impl Summary {
             seed: plan.spec.seed,
             elapsed_s,
             warm_up_s: plan.spec.warm_up_ns as f64 / 1e9,
+            left: outcome.left,
             events: outcome.events,
             utilisation: outcome.utilisation,
             operations_per_s: operations as f64 / elapsed_s,

@@ -155,6 +155,9 @@ fn gets_that_are_not_in_memory_go_at_the_pace_of_the_device() {
     assert!((1.9..2.1).contains(&(half / ssd)), "{half}");
     let all = of("device = \"ssd\"\ncached = 1.0");
     assert!(all > 10.0 * ssd, "{all}");
+    // Values of 1 KiB are too large for such a memory.
+    let none = of("device = \"ssd\"\ncached = 1.0\ncached_up_to = \"1023B\"");
+    assert!((26_400.0..27_200.0).contains(&none), "{none}");
     // An arm over a fifteenth of its disk that takes what its head reaches first: a turn is 8.3 ms,
     // three or four a turn.
     let hdd = of("device = \"hdd\"");

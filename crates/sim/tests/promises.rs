@@ -28,6 +28,7 @@ fn tenant(name: &str, objective: Option<Objective>, arrivals: Arrivals, bytes: u
             arrivals,
             from_ns: 0,
             until_ns: u64::MAX,
+            quota: None,
             requests: Requests {
                 keys: KeyCount::new([(1, 1.0)]).expect("a weight above zero"),
                 puts: 0.0,
@@ -61,6 +62,7 @@ fn cluster() -> Cluster {
             depth: 32,
             handlers: Some(128),
             cached: 0.0,
+            cached_bytes_max: u64::MAX,
             largest_bytes: 256 << 10,
             disks: 4,
             follows: false,

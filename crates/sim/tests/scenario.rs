@@ -107,6 +107,53 @@ fn phases_and_stays_are_played() {
     assert!((900.0..=1_924.0).contains(&closed), "{closed}");
 }
 
+/// A job of two loads, one of which changes, beside a stream without an end.
+const JOB: &str = "
+duration = '20s'
+warm_up = '1s'
+[cluster]
+operation = '1ms'
+noise = 'none'
+[[tenant]]
+name = 'job'
+[[tenant.load]]
+loop = 'closed'
+connections = 2
+from = '0s'
+requests = 1_000
+phase = [{ at = '100ms', connections = 1 }]
+[[tenant.load]]
+rate = '100/s'
+requests = 20
+[[tenant]]
+name = 'web'
+[[tenant.load]]
+rate = '10/s'
+";
+
+#[test]
+fn a_run_ends_when_so_many_requests_are_answered() {
+    let plan = Plan::from_text(JOB, "job.toml").expect("good");
+    let outcome = simulate(&plan.spec);
+    let [job, web] = &outcome.tenants[..] else {
+        panic!("two tenants")
+    };
+    // Those of the open loop come in the warm-up, all but a few.
+    assert!((1_000..=1_020).contains(&job.answered), "{}", job.answered);
+    assert_eq!((job.unanswered(), outcome.left), (0, Some(0)));
+    // One at a time on one processor, 1.1 ms each at most, and what web wants besides.
+    let took_s = outcome.measured_ns as f64 / 1e9;
+    assert!((1.0..1.3).contains(&took_s), "{took_s}");
+    assert!(web.answered > 0 && web.series.seconds().len() == 2);
+
+    let short = JOB.replace("'20s'", "'500ms'");
+    let plan = Plan::from_text(&short, "job.toml").expect("good");
+    let outcome = simulate(&plan.spec);
+    let left = outcome.left.expect("a job");
+    assert!((400..600).contains(&left), "{left}");
+    assert_eq!(outcome.measured_ns, 500_000_000);
+}
+
 #[test]
 fn everything_wrong_is_said_at_once() {
     let text = TWO

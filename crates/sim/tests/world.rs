@@ -19,6 +19,7 @@ fn stream(arrivals: Arrivals, keys: &[(u32, f64)]) -> Stream {
         arrivals,
         from_ns: 0,
         until_ns: u64::MAX,
+        quota: None,
         requests: Requests {
             puts: 0.0,
             keys: KeyCount::new(keys.iter().copied()).expect("a weight above zero"),

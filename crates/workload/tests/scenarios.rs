@@ -310,6 +310,35 @@ fn an_interrupt_leaves_what_there_is() {
     );
 }
 
+/// Either loop, on two threads, beside a load without an end.
+#[test]
+fn a_run_ends_when_so_many_requests_are_answered() {
+    let Some(redis) = Redis::start() else { return };
+    for sends in [
+        "loop = 'closed'\nconnections = 6\ndepth = 4",
+        "rate = '4000/s'\nconnections = 2",
+    ] {
+        let text = format!(
+            "duration = '1min'\nwarm_up = '0s'\nthreads = 2\n\
+             [[tenant]]\nname = 'job'\n[[tenant.load]]\nrequests = 1_001\n{sends}\n\
+             [[tenant.load]]\nrequests = 10\nloop = 'closed'\nconnections = 3\n\
+             [[tenant]]\nname = 'web'\n[[tenant.load]]\nrate = '200/s'"
+        );
+        let got = play(&redis, &text, &mut |_| {});
+        let [job, web] = &got.tenants[..] else {
+            panic!("two tenants")
+        };
+        assert_eq!(job.total().completed, 1_011, "{sends}");
+        assert!(web.total().completed > 0, "{sends}");
+        assert_eq!((got.left, &got.cut_short), (Some(0), &None), "{sends}");
+        assert!(got.elapsed_s < 60.0, "{sends}: {} s", got.elapsed_s);
+    }
+    let endless = one("requests = 100\nconnections = 0\nloop = 'closed'");
+    assert_eq!(play(&redis, &endless, &mut |_| {}).left, Some(100));
+    let without = one("loop = 'closed'");
+    assert_eq!(play(&redis, &without, &mut |_| {}).left, None);
+}
+
 #[test]
 fn wrong_passwords_are_found_before_anything_is_sent() {
     let Some(redis) = Redis::start() else { return };

@@ -57,13 +57,15 @@ pub enum Figure {
     Share,
     /// Processor time of the load generator for each request answered, ns.
     Generator,
+    /// Seconds until all loads that send so many requests in all were answered.
+    Finished,
     /// A figure of the whole run, which no tenant has: of the simulator, of nodes or of a program.
     Whole(&'static str),
 }
 
 impl Figure {
     /// Names in experiments, with the figure and its unit.
-    pub const WORDS: [(&'static str, Self, &'static str); 76] = [
+    pub const WORDS: [(&'static str, Self, &'static str); 77] = [
         ("rate", Self::Rate, "req/s"),
         ("offered", Self::Offered, "req/s"),
         ("served", Self::Served, ""),
@@ -87,6 +89,7 @@ impl Figure {
         ("outstanding", Self::Outstanding, "operations"),
         ("share", Self::Share, "%"),
         ("generator", Self::Generator, "ns"),
+        ("finished", Self::Finished, "s"),
         ("utilisation", Self::Whole("utilisation"), ""),
         ("moves", Self::Whole("moves"), ""),
         ("events", Self::Whole("events"), ""),
@@ -198,7 +201,7 @@ impl Figure {
             // Asked of the seconds or of the run, in `value`, and of the tenant, in `each`.
             Self::Outstanding | Self::Share | Self::Generator | Self::Whole(_) => f64::NAN,
             Self::Cpu | Self::Kept | Self::ServerP50 | Self::ServerP99 => f64::NAN,
-            Self::Network | Self::P99LessNetwork => f64::NAN,
+            Self::Finished | Self::Network | Self::P99LessNetwork => f64::NAN,
         }
     }
 }
@@ -285,6 +288,9 @@ pub fn value(run: &Observed, choice: &Choice) -> Measured {
             .copied()
             .ok_or_else(|| format!("the run has no figure {name:?}"));
     }
+    if choice.figure == Figure::Finished {
+        return run.finished_s();
+    }
     if choice.figure == Figure::Generator {
         let rate: f64 = run
             .tenants
@@ -332,6 +338,7 @@ fn nothing_asked(run: &Observed, choice: &Choice) -> Result<bool, String> {
 mod tests {
     use super::super::made;
     use super::*;
+    use crate::observed::LEFT;
     use crate::server::times::Latencies;
     use workload::report::figures::LatencyFigures;
 
@@ -385,6 +392,17 @@ mod tests {
         };
         assert_eq!(value(&run, &of("range")), Ok(9.0));
         assert!(value(&run, &of("put")).is_err());
+    }
+
+    #[test]
+    fn a_run_is_finished_when_nothing_is_left() {
+        let mut run = made::rates(&[("web", 1.0, 100.0)]);
+        run.elapsed_s = 12.5;
+        assert!(value(&run, &choice(&[], Figure::Finished)).is_err());
+        for (left, took) in [(0.0, 12.5), (3.0, f64::INFINITY)] {
+            run.figures.insert(LEFT.into(), left);
+            assert_eq!(value(&run, &choice(&[], Figure::Finished)), Ok(took));
+        }
     }
 
     #[test]

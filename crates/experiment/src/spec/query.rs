@@ -179,6 +179,9 @@ impl Query {
         if side.less {
             return finite(above - below, "the difference");
         }
+        if above.is_infinite() {
+            return Ok(above); // It never happened, whatever it is compared with.
+        }
         if below == 0.0 {
             return Err("what it is compared with is zero".into());
         }

@@ -299,6 +299,7 @@ impl Setting {
             arrivals: Arrivals::Poisson { per_s },
             from_ns: 0,
             until_ns: u64::MAX,
+            quota: None,
             requests,
         })
     }

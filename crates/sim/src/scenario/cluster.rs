@@ -113,8 +113,9 @@ fn scheduler(section: &Section, cluster: &Cluster) -> Scheduler {
 }
 
 /// Keys that mean nothing without a device.
-const OF_DEVICES: [&str; 9] = [
+const OF_DEVICES: [&str; 10] = [
     "cached",
+    "cached_up_to",
     "depth",
     "device_scheduler",
     "follow_depth",
@@ -158,6 +159,7 @@ fn device(section: &Section) -> Option<Disk> {
         follows,
         handlers,
         cached: cached.unwrap_or(0.0),
+        cached_bytes_max: bytes("cached_up_to").unwrap_or(u64::MAX),
         largest_bytes: LARGEST_BYTES,
         disks: disks.unwrap_or(1),
         discipline,

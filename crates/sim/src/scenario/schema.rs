@@ -55,6 +55,7 @@ const CLUSTER: &[Key] = &[
     key("cluster.bandwidth_out", ByteRate("1kB/s", "1TB/s"), Unset("any"), "Bytes of values that a node can reply with; on top of `operation`."),
     key("cluster.device", Word(&["none", "ssd", "hdd"]), Value("\"none\""), "The disk under each node, a model of one: an SSD near the Intel 320 or a hard disk of 7,200 turns. Before it stands a stage that shares it by weight, at prices found by calibrating the model."),
     key("cluster.cached", Number(0.0, 1.0), Unset("0"), "Share of the gets whose value is in memory. The others read it from the device; a put appends to a log there."),
+    key("cluster.cached_up_to", Bytes("1B", "1TiB"), Unset("any size"), "Larger values are never in memory, as in a cache that scans do not fill."),
     key("cluster.depth", Integer(1, 1_024), Unset("32"), "I/Os outstanding at a device."),
     key("cluster.follow_depth", Flag, Value("false"), "The I/Os outstanding at a device follow what it does, as a server's do. `depth` is then the number at the start, and the least."),
     key("cluster.device_scheduler", choices::<Discipline>(), Value("\"fair\""), "Between tenants, before each disk."),

@@ -2,7 +2,7 @@
 
 use super::{cluster, ns};
 use crate::keys::KeyCount;
-use crate::spec::{Arrivals, Requests, Stream, Tenant};
+use crate::spec::{Arrivals, Quota, Requests, Stream, Tenant};
 use policy::slo::Objective;
 use settings::tenant::{room::permits, Slo};
 use std::collections::BTreeMap;
@@ -30,10 +30,14 @@ pub(super) fn tenants(
             ));
         }
         let mut streams = Vec::new();
-        for load in &tenant.loads {
+        for (number, load) in (0..).zip(&tenant.loads) {
+            let quota = load.requests.map(|requests| Quota {
+                load: number,
+                requests,
+            });
             for (behaviour, from, until) in stretches(load) {
                 match stream(behaviour, scenario.warm_up, from, until) {
-                    Ok(stream) => streams.push(stream),
+                    Ok(stream) => streams.push(Stream { quota, ..stream }),
                     Err(what) => {
                         let (tenant, load) = (&tenant.name, &load.name);
                         problems.push(format!("tenant {tenant:?}, load {load:?}: {what}"));
@@ -123,6 +127,7 @@ fn stream(
         arrivals: arrivals(behaviour)?,
         from_ns: from.map_or(0, |from| ns(warm_up + from)),
         until_ns: until.map_or(u64::MAX, |until| ns(warm_up + until)),
+        quota: None,
         requests: Requests {
             keys,
             puts: mix.put / (mix.get + mix.put).max(f64::MIN_POSITIVE),

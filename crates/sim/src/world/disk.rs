@@ -256,9 +256,12 @@ fn stream(handler: usize) -> u32 {
 impl World<'_> {
     /// Whether an operation that its node has served needs the device.
     pub(super) fn needs_device(&mut self, node: u32, copy: Copied) -> bool {
-        let put = self.ops[copy.op()].put;
+        let (put, bytes) = (self.ops[copy.op()].put, self.ops[copy.op()].bytes);
         let device = self.spec.cluster.device.as_ref();
-        let needs = device.is_some_and(|device| put || self.noise.unit() >= device.cached);
+        let needs = device.is_some_and(|device| {
+            let fits = !put && u64::from(bytes) <= device.cached_bytes_max;
+            !fits || self.noise.unit() >= device.cached
+        });
         if !needs {
             self.count(node, copy);
         }

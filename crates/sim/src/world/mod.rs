@@ -18,6 +18,7 @@ mod processors;
 mod promised;
 mod promises;
 mod provided;
+mod quotas;
 mod replies;
 mod router;
 mod send;
@@ -36,6 +37,7 @@ use policy::multiget::{Levels, Opset, Tag};
 use policy::replica::Feedback;
 use policy::{Nanos, PrincipalId};
 use promises::Keeper;
+use quotas::Quotas;
 use router::Router;
 use slab::Slab;
 use tuning::Told;
@@ -227,6 +229,7 @@ pub struct World<'s> {
     partition_bytes: Vec<f64>,
     controller: Controller,
     keeper: Option<Keeper>,
+    quotas: Quotas,
     /// Operations on partitions of which no replica lives.
     stranded: Vec<Waiting>,
     requests: Slab<Request>,
@@ -287,6 +290,7 @@ impl<'s> World<'s> {
             partition_bytes: partition_bytes.collect(),
             controller,
             keeper: Keeper::new(spec),
+            quotas: Quotas::new(spec),
             stranded: Vec::new(),
             requests: Slab::new(),
             ops: Slab::new(),
@@ -346,12 +350,12 @@ impl<'s> World<'s> {
     }
 
     /// Lets the next event happen; false at the end of the run: nothing is sent after
-    /// `duration_ns`, and replies are waited for until all are there, or `drain_ns` longer.
+    /// `ends_ns`, and replies are waited for until all are there, or `drain_ns` longer.
     pub fn step(&mut self) -> bool {
         let Some(event) = self.agenda.pop() else {
             return false;
         };
-        let over_ns = self.now().saturating_sub(self.spec.duration_ns);
+        let over_ns = self.now().saturating_sub(self.quotas.ends_ns);
         if over_ns > 0 {
             let busy_ns = self.busy_ns();
             self.busy_after_ns.get_or_insert(busy_ns);
@@ -397,7 +401,7 @@ impl<'s> World<'s> {
 
     /// Time since the warm-up, in the measured time.
     fn measured_ns(&self) -> Option<Nanos> {
-        let over = self.now() > self.spec.duration_ns;
+        let over = self.now() > self.quotas.ends_ns;
         let since = self.now().checked_sub(self.spec.warm_up_ns);
         since.filter(|_| !over)
     }
@@ -409,7 +413,7 @@ impl<'s> World<'s> {
     /// What has come out so far.
     #[must_use]
     pub fn outcome(mut self) -> Outcome {
-        let measured_ns = self.spec.duration_ns.saturating_sub(self.spec.warm_up_ns);
+        let measured_ns = self.quotas.ends_ns.saturating_sub(self.spec.warm_up_ns);
         let seconds = measured_ns.div_ceil(1_000_000_000) as usize;
         for tenant in &mut self.outcome {
             tenant.finish(seconds);
@@ -422,6 +426,7 @@ impl<'s> World<'s> {
             utilisation: (busy_ns - self.busy_before_ns) as f64
                 / (permits * measured_ns.max(1) as f64),
             measured_ns,
+            left: self.quotas.unanswered(),
             moves: self.controller.moves,
         }
     }

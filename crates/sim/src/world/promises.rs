@@ -271,7 +271,7 @@ impl World<'_> {
     fn note_shares(&mut self, keeper: &mut Keeper) {
         let now = self.agenda.now();
         let charged = std::mem::take(&mut keeper.charged);
-        if now <= self.spec.warm_up_ns || now > self.spec.duration_ns {
+        if now <= self.spec.warm_up_ns || now > self.quotas.ends_ns {
             return;
         }
         let all = charged.values().sum::<u64>().max(1) as f64;

@@ -81,11 +81,13 @@ impl World<'_> {
             None => {}
         }
         let spec = &self.spec.tenants[tenant as usize];
-        let arrivals = spec.streams[source.stream as usize].arrivals;
+        let stream = &spec.streams[source.stream as usize];
+        let warm_up_ns = self.spec.warm_up_ns;
+        self.quotas.ended(tenant, stream.quota, now, warm_up_ns);
         if !done.refused {
             self.note_answer(tenant, latency_ns, done.beyond);
         }
-        if let Arrivals::Closed { .. } = arrivals {
+        if let Arrivals::Closed { .. } = stream.arrivals {
             let (stream, router) = (done.stream, done.router);
             self.agenda.after(0, Event::Arrival { stream, router });
         }

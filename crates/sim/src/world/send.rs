@@ -53,7 +53,10 @@ impl World<'_> {
         let source = &self.sources[stream];
         let spec = &self.spec.tenants[source.tenant as usize].streams[source.stream as usize];
         let now = self.agenda.now();
-        if now >= spec.until_ns || now > self.spec.duration_ns {
+        if now >= spec.until_ns || now > self.quotas.ends_ns {
+            return;
+        }
+        if !self.quotas.take(source.tenant, spec.quota) {
             return;
         }
         let tenant = source.tenant as usize;

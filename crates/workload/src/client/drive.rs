@@ -8,6 +8,7 @@ mod follow;
 mod progress;
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 use std::time::Duration;
 
 use threads::Duty;
@@ -18,6 +19,7 @@ use super::lane::Lane;
 use super::map::Map;
 use super::plan::{Handshake, Plan, Stream};
 use super::process::{raise_file_limit, thread_cpu_s};
+use super::quota::Quota;
 use super::schedule::Schedule;
 use super::scout::Scout;
 use super::timer::Timer;
@@ -71,10 +73,11 @@ pub(crate) fn play(
         until_ns: (plan.warm_up + plan.duration).as_nanos() as u64,
         drain_ns: plan.drain.as_nanos() as u64,
     };
+    let quotas = plan.quotas();
     let parts = plan.split(threads);
     let mut drives = Vec::with_capacity(threads);
     for part in parts {
-        drives.push(Drive::prepare(server, part, times, spin)?);
+        drives.push(Drive::prepare(server, part, times, spin, quotas.clone())?);
     }
     // What is due goes before what closed loops on other threads make of their replies: those only
     // wait, where this is late. The first drive runs on this thread, whose nice value counts for
@@ -157,6 +160,8 @@ struct Drive {
     timer: Timer,
     clock: Clock,
     times: Times,
+    /// What the run ends with: of all streams, whoever plays them.
+    quotas: Vec<Arc<Quota>>,
     lag: Latency,
     /// Of loads that know of a cluster.
     scout: Option<Scout>,
@@ -174,12 +179,14 @@ impl Drive {
         streams: Vec<Stream>,
         times: Times,
         spin: bool,
+        quotas: Vec<Arc<Quota>>,
     ) -> Result<Self, WorkloadError> {
         let identities: Vec<Identity> = streams.iter().map(|s| s.identity.clone()).collect();
         let names = streams
             .iter()
             .map(|s| (s.tenant.clone(), s.identity.tag.clone()));
-        let mut recorder = Recorder::new(names, times.from_ns, times.until_ns);
+        let own = streams.iter().map(|s| s.quota.clone()).collect();
+        let mut recorder = Recorder::new(names, own, times.from_ns, times.until_ns);
         let clock = Clock::start();
         let mut fleet = Fleet::new(server.target, identities, clock)?;
         let timer = Timer::new(fleet.registry())?;
@@ -205,6 +212,7 @@ impl Drive {
             timer,
             clock,
             times,
+            quotas,
             lag: Latency::default(),
             news: Vec::new(),
             told: (0, 0, 0, 0),
@@ -237,6 +245,7 @@ impl Drive {
         self.fleet.set_clock(self.clock);
         let (cpu_s, cut_short) = self.send(stop, gauges, progress)?;
         let ended_ns = self.clock.now_ns().min(self.times.until_ns);
+        let left = Quota::left(&self.quotas);
         self.recorder.close(ended_ns);
         self.drain(stop, gauges, progress)?;
         let elapsed_s = ended_ns.saturating_sub(self.times.from_ns) as f64 / 1e9;
@@ -255,6 +264,7 @@ impl Drive {
             warm_up_s: self.times.from_ns as f64 / 1e9,
             bytes_out: self.fleet.bytes_out,
             generator,
+            left,
             cut_short,
         })
     }
@@ -278,6 +288,9 @@ impl Drive {
             }
             if now_ns >= self.times.until_ns {
                 self.catch_up();
+                break None;
+            }
+            if counting && Quota::left(&self.quotas) == Some(0) {
                 break None;
             }
             if stop.load(Ordering::Relaxed) {

@@ -1,12 +1,14 @@
 //! One stream while it runs: its clients, and where it is in its plan.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use super::clients::Clients;
 use super::conn::Status;
 use super::fleet::{Fleet, Moved};
 use super::map::Map;
 use super::plan::{Handshake, Manners, Pace, Period, Stream};
+use super::quota::Quota;
 use crate::draw::Draw;
 use crate::encode::KeyText;
 use crate::error::WorkloadError;
@@ -23,6 +25,7 @@ pub(crate) struct Lane {
     /// Its place among the streams.
     index: usize,
     label: String,
+    quota: Option<Arc<Quota>>,
     upcoming: VecDeque<Period>,
     now: Period,
     begun: usize,
@@ -39,6 +42,7 @@ impl Lane {
         Self {
             index,
             label: stream.label,
+            quota: stream.quota,
             upcoming: stream.periods.into(),
             now: still,
             begun: 0,
@@ -154,6 +158,10 @@ impl Lane {
             if at_ns > now_ns || at_ns >= until_ns {
                 return;
             }
+            if !self.may_send() {
+                self.next = None;
+                return;
+            }
             lag.record(now_ns.saturating_sub(at_ns));
             match self.pick(draw, fleet, recorder) {
                 Some(token) => self.push(token, draw, at_ns, fleet, recorder),
@@ -166,6 +174,11 @@ impl Lane {
                 self.next = Some(source.next(&mut self.keys));
             }
         }
+    }
+
+    /// Whether it has a request to send; takes it.
+    fn may_send(&self) -> bool {
+        self.quota.as_ref().is_none_or(|quota| quota.take())
     }
 
     fn push(
@@ -224,6 +237,9 @@ impl Lane {
         }
         let (text, index): (KeyText, usize) = (self.now.text, self.index);
         for _ in 0..*depth {
+            if self.quota.as_ref().is_some_and(|quota| !quota.take()) {
+                return;
+            }
             let draw = mixture.draw(recorder.since_ns(now_ns), &mut self.keys);
             let (clients, keys) = (&self.clients, &self.keys);
             let token = row[clients.place(draw.class, keys, text)];

@@ -10,6 +10,7 @@ mod map;
 pub mod plan;
 pub mod preload;
 pub mod process;
+mod quota;
 mod reply;
 mod schedule;
 mod scout;
@@ -19,6 +20,7 @@ mod timer;
 pub(crate) use conn::Completion;
 pub(crate) use fleet::Observer;
 pub(crate) use map::Map;
+pub use quota::Quota;
 pub use target::Target;
 
 use std::net::{SocketAddr, ToSocketAddrs};

@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::quota::Quota;
 use super::Identity;
 use crate::draw::{Class, Mixture};
 use crate::error::WorkloadError;
@@ -44,6 +46,9 @@ pub struct Stream {
     pub label: String,
     /// The thread that plays all of it; `None`: it is dealt to them.
     pub thread: Option<usize>,
+    /// What it sends in all; `None`: there is no end. The run ends when all streams that have one
+    /// are answered.
+    pub quota: Option<Arc<Quota>>,
     /// How it behaves, in order of time; it does nothing before the first.
     pub periods: Vec<Period>,
 }
@@ -64,6 +69,7 @@ impl Stream {
             label: identity.tag.clone(),
             identity,
             thread: None,
+            quota: None,
             periods: vec![period],
         }
     }
@@ -193,6 +199,14 @@ impl Plan {
         }
     }
 
+    /// What all streams that have an end send.
+    pub(crate) fn quotas(&self) -> Vec<Arc<Quota>> {
+        self.streams
+            .iter()
+            .flat_map(|one| one.quota.clone())
+            .collect()
+    }
+
     /// The part of each of this many threads: open loops are dealt out in turn, connections of
     /// closed loops evenly. Every part knows every stream, so that results add up; what it does not
     /// play is still.
@@ -214,6 +228,7 @@ impl Plan {
                     identity: stream.identity.clone(),
                     label: stream.label.clone(),
                     thread: stream.thread,
+                    quota: stream.quota.clone(),
                     periods,
                 });
             }

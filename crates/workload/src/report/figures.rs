@@ -15,6 +15,10 @@ pub struct Figures {
     pub warm_up_s: f64,
     /// Why the run ended before its time, if it did.
     pub cut_short: Option<String>,
+    /// Requests of loads that send so many in all which were neither answered nor failed at the
+    /// end; `None` where there are no such loads.
+    #[serde(default)]
+    pub left: Option<u64>,
     /// How the load generator fared.
     pub generator: GeneratorFigures,
     /// One for each tenant and workload tag, in the order of the scenario.
@@ -149,6 +153,7 @@ pub fn figures(outcome: &Outcome, weight: impl Fn(&str) -> f64) -> Figures {
     Figures {
         elapsed_s: outcome.elapsed_s,
         warm_up_s: outcome.warm_up_s,
+        left: outcome.left,
         cut_short: outcome.cut_short.clone(),
         generator: GeneratorFigures {
             busy: generator.busy,

@@ -11,7 +11,7 @@ use super::{Load, Scenario, Tenant};
 use crate::arrivals::{Arrivals, Crowd, Curve, Profile};
 use crate::client::plan::{Handshake, KeyText, Manners, Pace, Period, Plan, Stream};
 use crate::client::preload::Keyspace;
-use crate::client::{Identity, Target};
+use crate::client::{Identity, Quota, Target};
 use crate::draw::{Asks, Class, Counts, Mixture, Popularity, Sizes, Ttl};
 use crate::error::WorkloadError;
 use crate::replay::{self, Settings};
@@ -55,6 +55,7 @@ pub fn build(scenario: &Scenario, target: &Target, folder: &Path) -> Result<Buil
                 identity: identity.clone(),
                 label,
                 thread: load.thread,
+                quota: load.requests.map(Quota::new),
                 periods,
             });
         }

@@ -92,6 +92,8 @@ pub struct Load {
     pub until: Option<Duration>,
     /// The generator's thread that plays it; `None`: it is dealt to all.
     pub thread: Option<usize>,
+    /// What it sends in all; `None`: there is no end.
+    pub requests: Option<u64>,
     /// How it behaves until the first phase.
     pub first: Behaviour,
     /// What changes, in order of time.

@@ -152,6 +152,7 @@ fn load(section: &Section, place: usize) -> Option<Load> {
     let (from, until) = (time(section, "from"), time(section, "until"));
     let thread: Option<u32> = section.get("thread");
     let thread = thread.map(|thread| thread as usize);
+    let requests: Option<u64> = section.get("requests");
     if until.is_some_and(|until| until <= from.unwrap_or_default()) {
         section.error(
             "until",
@@ -164,7 +165,7 @@ fn load(section: &Section, place: usize) -> Option<Load> {
     let mut phases = Vec::new();
     let mut last = None;
     for own in section.tables("phase", |_, place| format!("phase {}", place + 1)) {
-        for name in ["name", "from", "until", "thread", "phase"] {
+        for name in ["name", "from", "until", "thread", "requests", "phase"] {
             if own.gives(name) {
                 let advice = "set it in [[tenant.load]], or write another load";
                 own.error(name, "cannot change in a phase", advice);
@@ -190,6 +191,7 @@ fn load(section: &Section, place: usize) -> Option<Load> {
         from,
         until,
         thread,
+        requests,
         first: first?,
         phases,
     })

@@ -79,6 +79,7 @@ At the end there is a table on standard output, and with `--out DIR` a `DIR/resu
 | key | what it is |
 |---|---|
 | `elapsed_s`, `warm_up_s` | how long was measured, and what ran before |
+| `left` | requests that were neither answered nor failed at the end, of loads with `requests`; `null` where there are no such loads |
 | `cut_short` | why the run ended before its time; `null` if it did not |
 | `generator` | `busy` (share of a core), `cpu_s`, `lag_p99_ms` (how late open loops sent), `moved` (how often a front sent a request on to another one, with `--cluster`), `complaint` (why the figures are about the generator rather than the server; `null` if they are not) |
 | `tenants` | one for each tenant and tag: `name`, `tag`, `weight`, `total`, `classes`, `errors`, `series` |

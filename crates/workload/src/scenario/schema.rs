@@ -57,6 +57,7 @@ const LOAD: &[Key] = &[
     key("tenant.load.name", Text("1 to 64 characters of A-Z a-z 0-9 _ . -, the first not a point"), Unset("its number, from 1"), "What messages call it; with the tenant's name it fixes what is random."),
     key("tenant.load.from", SPAN, Unset("it is there from the warm-up on"), "When it joins."),
     key("tenant.load.until", SPAN, Unset("it stays to the end"), "When it leaves: it sends nothing more and closes its connections."),
+    key("tenant.load.requests", Integer(1, 1_000_000_000_000), Unset("there is no end"), "What it sends in all. The run ends when every load that has this was answered in full, and at `duration` at the latest."),
     key("tenant.load.thread", Integer(0, 63), Unset("it is dealt to all threads"), "Which of the generator's `threads`, counted from 0, plays this load, all of it: one that keeps its thread busy then makes no other late."),
     key("tenant.load.loop", Word(&["open", "closed"]), Value("\"open\""), "`open` sends when `arrivals` say so, whether or not replies have come; latency counts from that time. `closed` keeps `connections` x `depth` requests outstanding; latency counts from sending."),
     key("tenant.load.arrivals", Word(&["poisson", "constant", "curve", "trace"]), Value("\"poisson\""), "Open loop: at random, evenly spaced, at random along a `curve`, or the requests of a `trace` at their own times."),
@@ -154,6 +155,6 @@ const DRAWN: &[Key] = &[
 /// What changes while it runs.
 #[rustfmt::skip]
 const PHASE: &[Key] = &[
-    key("tenant.load.phase", Tables, Unset("none"), "From `at` until the next phase, these settings hold instead of those of `[[tenant.load]]`: any of its keys but `name`, `from` and `until`, each as a whole. A phase builds on the load, not on the phase before: one with `at` alone is the load as it began."),
+    key("tenant.load.phase", Tables, Unset("none"), "From `at` until the next phase, these settings hold instead of those of `[[tenant.load]]`: any of its keys but `name`, `from`, `until`, `thread` and `requests`, each as a whole. A phase builds on the load, not on the phase before: one with `at` alone is the load as it began."),
     key("tenant.load.phase.at", SPAN, Required, "When it begins."),
 ];

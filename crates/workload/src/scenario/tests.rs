@@ -236,6 +236,7 @@ fn what_cannot_take_effect_is_refused() {
             "loop = 'closed'\nfrom = '3s'\nuntil = '3s'",
             "is not after `from`",
         ),
+        ("phase = [{ at = '2s', requests = 3 }]", "cannot change in"),
         (
             "loop = 'closed'\nmisbehave = 'sulk'",
             "\"sulk\" is not known",

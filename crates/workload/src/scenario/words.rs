@@ -78,6 +78,9 @@ fn said(text: &mut String, load: &Load) {
     if let Some(thread) = load.thread {
         let _ = write!(when, ", on thread {thread}");
     }
+    if let Some(requests) = load.requests {
+        let _ = write!(when, ", sends {requests} requests in all");
+    }
     let _ = writeln!(
         text,
         "  load {}{when}: {}",

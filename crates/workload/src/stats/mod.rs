@@ -39,6 +39,9 @@ pub struct Outcome {
     pub bytes_out: u64,
     /// The client's own behaviour.
     pub generator: Generator,
+    /// Requests that were neither answered nor failed at the end, of streams that send so many in
+    /// all; `None`: there are none such.
+    pub left: Option<u64>,
     /// The run was interrupted or cut short, and why.
     pub cut_short: Option<String>,
 }

@@ -1,7 +1,9 @@
 //! Counts what becomes of requests.
 
+use std::sync::Arc;
+
 use super::{Pace, TenantStats, LOST};
-use crate::client::{Completion, Observer};
+use crate::client::{Completion, Observer, Quota};
 use crate::draw::Class;
 
 /// Counts requests and replies of a run by tenant, within the measured time.
@@ -10,6 +12,8 @@ pub(crate) struct Recorder {
     pace: Pace,
     /// Which of the tenants each stream belongs to.
     tenant_of: Vec<usize>,
+    /// What each stream sends in all, if there is an end.
+    quotas: Vec<Option<Arc<Quota>>>,
     /// Measured from here (ns since the run began) …
     from_ns: u64,
     /// … to here.
@@ -26,6 +30,7 @@ impl Recorder {
     /// For streams of these (tenant, tag); those of one tenant and tag are counted together.
     pub(crate) fn new(
         streams: impl Iterator<Item = (String, String)>,
+        quotas: Vec<Option<Arc<Quota>>>,
         from_ns: u64,
         until_ns: u64,
     ) -> Self {
@@ -43,6 +48,7 @@ impl Recorder {
             tenants,
             pace: Pace::default(),
             tenant_of,
+            quotas,
             from_ns,
             until_ns,
             loss: LOST,
@@ -57,6 +63,13 @@ impl Recorder {
 
     fn tenant(&mut self, stream: usize) -> &mut TenantStats {
         &mut self.tenants[self.tenant_of[stream]]
+    }
+
+    /// A request is answered, or has failed.
+    fn ended(&self, stream: usize) {
+        if let Some(quota) = &self.quotas[stream] {
+            quota.ended();
+        }
     }
 
     /// Nanoseconds since measuring began; 0 in the warm-up.
@@ -87,6 +100,7 @@ impl Recorder {
         text: &str,
     ) {
         self.lost += 1;
+        self.ended(stream);
         let (begun, now) = (self.measured(start_ns), self.measured(now_ns));
         let since_ns = self.since_ns(now_ns);
         let tenant = self.tenant(stream);
@@ -127,6 +141,7 @@ impl Observer for Recorder {
             let text = String::from_utf8_lossy(reply.error);
             return self.failed(stream, class, start_ns, now_ns, &text);
         }
+        self.ended(stream);
         let (begun, now) = (self.measured(start_ns), self.measured(now_ns));
         if !begun && !now {
             return;

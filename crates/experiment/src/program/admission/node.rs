@@ -28,6 +28,7 @@ pub(super) fn tenant(
             arrivals,
             from_ns: 0,
             until_ns: Nanos::MAX,
+            quota: None,
             requests: Requests {
                 keys: KeyCount::new([(1, 1.0)]).expect("a weight above zero"),
                 puts: 0.0,
@@ -62,6 +63,7 @@ pub(super) fn node(place: &Place) -> Cluster {
             follows: false,
             handlers: Some(HANDLERS),
             cached: 0.0,
+            cached_bytes_max: u64::MAX,
             largest_bytes: 256 << 10,
             disks: DRIVES,
             discipline: Discipline::Fair,
