@@ -68,7 +68,7 @@ fn cluster() -> Cluster {
             follows: false,
             discipline: Discipline::Fair,
             span_bytes: 5_000_000_000,
-            chunk_bytes: 4 << 20,
+            chunk_bytes: Some(4 << 20),
         }),
         control: Control::default(),
     }

@@ -66,7 +66,7 @@ pub struct Measured {
     pub floor_per_s: f64,
     /// I/Os outstanding that use the device well.
     pub depth: usize,
-    /// Bytes of an I/O that use its bandwidth well.
+    /// Bytes of the pieces of large I/Os ([`cost::chunk_bytes`]).
     pub chunk_bytes: u64,
     /// Median and 99th percentile of a 4 KiB read alone at the device, nanoseconds.
     pub read_ns: (u64, u64),
@@ -122,13 +122,7 @@ impl Measured {
         let implausible = |error: policy::cost::device::CalibrationError| {
             DeviceError::Implausible(error.to_string())
         };
-        let curve = |op, rates: &[Rate]| {
-            let points = rates.iter().map(|rate| Point {
-                bytes: rate.bytes,
-                per_s: rate.per_s,
-            });
-            Curve::levelled(op, &points.collect::<Vec<_>>()).map_err(implausible)
-        };
+        let curve = |op, rates: &[Rate]| Curve::levelled(op, &points(rates)).map_err(implausible);
         let (read, write) = (curve(Op::Read, &self.read)?, curve(Op::Write, &self.write)?);
         Calibration::new(read, write, self.sync_per_s, self.delete_per_s).map_err(implausible)
     }
@@ -136,10 +130,8 @@ impl Measured {
 
 /// The size by which depth and latency are judged: what a point read of the engine takes.
 const PAGE_BYTES: u64 = 4 << 10;
-/// "Nearly the highest": a deeper queue or a larger chunk that gains less only makes others wait.
+/// "Nearly the highest": a deeper queue that gains less only makes others wait.
 const ENOUGH: f64 = 0.95;
-/// For chunks a little less: bandwidth comes slowly, waiting grows in proportion.
-const ENOUGH_BANDWIDTH: f64 = 0.9;
 
 /// Measures.
 ///
@@ -182,17 +174,18 @@ pub fn calibrate(
     Ok(measured)
 }
 
-/// The smallest size with nearly all the bandwidth, both reading and writing.
+/// The size of pieces that suits both, reading and writing.
 fn chunk(read: &[Rate], write: &[Rate]) -> u64 {
-    let enough = |rates: &[Rate]| {
-        let bandwidth = |rate: &Rate| rate.per_s * rate.bytes as f64;
-        let most = rates.iter().map(bandwidth).fold(0.0, f64::max);
-        let first = rates
-            .iter()
-            .find(|rate| bandwidth(rate) >= ENOUGH_BANDWIDTH * most);
-        first.map_or(PAGE_BYTES, |rate| rate.bytes)
+    let of = |rates: &[Rate]| cost::chunk_bytes(&points(rates));
+    of(read).max(of(write)).unwrap_or(PAGE_BYTES)
+}
+
+fn points(rates: &[Rate]) -> Vec<Point> {
+    let point = |rate: &Rate| Point {
+        bytes: rate.bytes,
+        per_s: rate.per_s,
     };
-    enough(read).max(enough(write))
+    rates.iter().map(point).collect()
 }
 
 /// A disk that answers faster than this is memory: 20 million I/Os, or 100 GB, a second.

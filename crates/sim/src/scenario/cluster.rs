@@ -164,7 +164,7 @@ fn device(section: &Section) -> Option<Disk> {
         disks: disks.unwrap_or(1),
         discipline,
         span_bytes: span.unwrap_or(crate::prices::SPAN_BYTES),
-        chunk_bytes: chunk.unwrap_or(u64::MAX),
+        chunk_bytes: chunk,
     })
 }
 

@@ -61,7 +61,7 @@ const CLUSTER: &[Key] = &[
     key("cluster.device_scheduler", choices::<Discipline>(), Value("\"fair\""), "Between tenants, before each disk."),
     key("cluster.disks", Integer(1, 64), Unset("1"), "Disks under a node. An operation lies on one of them, and each has a stage of its own."),
     key("cluster.span", Bytes("64MiB", "64TiB"), Unset("64GiB"), "Data lies within so many bytes of each disk, from its outer edge on."),
-    key("cluster.chunk", Bytes("4KiB", "1GiB"), Unset("operations are read whole"), "Larger operations are read and written in pieces of so many bytes. A controller may choose others."),
+    key("cluster.chunk", Bytes("4KiB", "1GiB"), Unset("what calibrating the model finds"), "Larger operations are read and written in pieces of so many bytes. A controller may choose others."),
     key("cluster.control", choices::<Policy>(), Unset("nobody, and promises are not judged"), "Who keeps the promises of `tenant.slo`, asked every second: one node, one promise a tenant, for all of its requests."),
     key("cluster.cake_permits", Integer(1, 1_024), Unset("as a server has it"), "`control = \"cake\"`: I/Os outstanding at each disk. A server has one where an arm moves. Published: a pool of 6 for four disks."),
     key("cluster.cake_handled", Time("1ms", "10s"), Unset("12ms, as a server has it"), "`control = \"cake\"`: there are more handlers as long as requests have one for less than this in the mean, and fewer if for more than a third longer. Published: 6ms."),

@@ -128,7 +128,10 @@ impl Disk {
             moving: slab::Slab::new(),
             ask_at: vec![Nanos::MAX; disks + 1],
             span_bytes: wanted.span_bytes.max(PAGE_BYTES),
-            chunk_bytes: wanted.chunk_bytes.max(PAGE_BYTES),
+            chunk_bytes: wanted
+                .chunk_bytes
+                .unwrap_or(prices.chunk_bytes)
+                .max(PAGE_BYTES),
         }
     }
 

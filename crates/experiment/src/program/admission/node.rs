@@ -68,7 +68,7 @@ pub(super) fn node(place: &Place) -> Cluster {
             disks: DRIVES,
             discipline: Discipline::Fair,
             span_bytes: place.span_bytes,
-            chunk_bytes: 4 << 20,
+            chunk_bytes: Some(4 << 20),
         }),
         control: Control::default(),
     }

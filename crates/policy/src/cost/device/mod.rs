@@ -13,10 +13,12 @@
 //! [`CostModel`] interpolates (`exact`), or follows a fitted curve (`fitted`), or one of the
 //! baselines of 7.2.2.
 
+mod chunk;
 mod curve;
 mod fit;
 mod interference;
 
+pub use chunk::{chunk_bytes, CHUNK_BYTES_MAX};
 pub use curve::{Calibration, CalibrationError, Curve, Point};
 pub use interference::{Flow, Mix, Seen, Sweep};
 
