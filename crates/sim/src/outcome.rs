@@ -65,6 +65,10 @@ pub struct TenantOutcome {
     /// Its share of the handlers in each interval of a controller of promises, as that set it, or
     /// else its part of what the disks did, 0 to 1. Empty: there is no controller.
     pub shares: Vec<f64>,
+    /// What it may have outstanding, together with all others that were promised nothing, in each
+    /// interval of a controller of promises: handlers where that sizes their pool, else I/Os at all
+    /// disks. Empty: there is no controller, or it was promised something.
+    pub permits: Vec<u64>,
     /// Operations of requests sent and not answered, the warm-up's included.
     outstanding: u64,
     /// Of `refused`, after the measured time.
@@ -89,6 +93,7 @@ impl TenantOutcome {
             windows: Vec::new(),
             outstanding_max: Vec::new(),
             shares: Vec::new(),
+            permits: Vec::new(),
             outstanding: 0,
             refused_late: 0,
         }

@@ -106,8 +106,7 @@ pub struct Disk {
     pub discipline: Discipline,
     /// Data lies on this much of each disk, from its outer edge, bytes.
     pub span_bytes: u64,
-    /// What is larger is read in pieces of this many bytes; `None`: of those that calibrating the
-    /// model finds.
+    /// Larger reads go in pieces of this many bytes; `None`: of what calibrating the model finds.
     pub chunk_bytes: Option<u64>,
 }
 

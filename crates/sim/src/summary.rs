@@ -138,6 +138,7 @@ fn figures_of(tenant: &TenantOutcome, spec: &Tenant, elapsed_s: f64) -> TenantFi
         series: SeriesFigures {
             outstanding: tenant.outstanding_max.clone(),
             share: tenant.shares.iter().map(|part| part * 100.0).collect(),
+            permits: tenant.permits.clone(),
             ..figures::series(&tenant.series)
         },
         ..TenantFigures::default()

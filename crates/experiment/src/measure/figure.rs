@@ -55,6 +55,8 @@ pub enum Figure {
     /// Share of the handlers as a controller set it, or else part of what disks did, percent;
     /// second by second only.
     Share,
+    /// What tenants without a promise may have outstanding; second by second only.
+    Permits,
     /// Processor time of the load generator for each request answered, ns.
     Generator,
     /// Seconds until all loads that send so many requests in all were answered.
@@ -65,7 +67,7 @@ pub enum Figure {
 
 impl Figure {
     /// Names in experiments, with the figure and its unit.
-    pub const WORDS: [(&'static str, Self, &'static str); 77] = [
+    pub const WORDS: [(&'static str, Self, &'static str); 78] = [
         ("rate", Self::Rate, "req/s"),
         ("offered", Self::Offered, "req/s"),
         ("served", Self::Served, ""),
@@ -88,6 +90,7 @@ impl Figure {
         ("p99-less-network", Self::P99LessNetwork, "ms"),
         ("outstanding", Self::Outstanding, "operations"),
         ("share", Self::Share, "%"),
+        ("permits", Self::Permits, ""),
         ("generator", Self::Generator, "ns"),
         ("finished", Self::Finished, "s"),
         ("utilisation", Self::Whole("utilisation"), ""),
@@ -199,7 +202,8 @@ impl Figure {
             Self::P999 => latency.p999,
             Self::Max => latency.max,
             // Asked of the seconds or of the run, in `value`, and of the tenant, in `each`.
-            Self::Outstanding | Self::Share | Self::Generator | Self::Whole(_) => f64::NAN,
+            Self::Outstanding | Self::Share | Self::Permits => f64::NAN,
+            Self::Generator | Self::Whole(_) => f64::NAN,
             Self::Cpu | Self::Kept | Self::ServerP50 | Self::ServerP99 => f64::NAN,
             Self::Finished | Self::Network | Self::P99LessNetwork => f64::NAN,
         }

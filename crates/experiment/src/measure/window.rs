@@ -44,6 +44,7 @@ pub fn series(figure: Figure) -> Option<Seconds> {
         Figure::P95 => Some(|series| series.p95_ms.clone()),
         Figure::P99 => Some(|series| series.p99_ms.clone()),
         Figure::Outstanding => Some(|series| counts(&series.outstanding)),
+        Figure::Permits => Some(|series| counts(&series.permits)),
         Figure::Share => Some(|series| series.share.iter().copied().map(Some).collect()),
         _ => None,
     }
@@ -85,21 +86,49 @@ pub fn least_rate(run: &Observed, choice: &Choice, stretch: Stretch) -> Measured
 /// # Errors
 /// As of [`least_mmr`].
 pub fn deviation(run: &Observed, choice: &Choice, stretch: Stretch) -> Measured {
-    let one = |tenants: &[(f64, f64)]| match tenants {
-        [(value, _)] => Ok(*value),
-        more => Err(format!("it is of one tenant, and here are {}", more.len())),
-    };
-    let windows = windows(run, choice, stretch, one)?;
-    let values: Vec<f64> = windows
-        .into_iter()
-        .map(|(_, worth)| worth)
-        .collect::<Result<_, _>>()?;
+    let windows = windows_of_one(run, choice, stretch)?;
+    let values: Vec<f64> = windows.into_iter().map(|(_, value)| value).collect();
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     let squares = values.iter().map(|value| (value - mean).powi(2));
     finite(
         (squares.sum::<f64>() / values.len() as f64).sqrt(),
         "the deviation",
     )
+}
+
+/// Seconds from the start of the stretch until the beginning of the first window from which on a
+/// figure of the one tenant chosen stays within `part` of its mean over the second half of the
+/// stretch; infinite if it never does.
+///
+/// # Errors
+/// As of [`least_mmr`].
+pub fn settle_near_s(run: &Observed, choice: &Choice, stretch: Stretch, part: f64) -> Measured {
+    let windows = windows_of_one(run, choice, stretch)?;
+    let late = &windows[windows.len() / 2..];
+    let mean = late.iter().map(|(_, value)| value).sum::<f64>() / late.len() as f64;
+    let off = |value: f64| (value - mean).abs() > part * mean;
+    let settled = match windows.iter().rposition(|(_, value)| off(*value)) {
+        None => windows.first(),
+        Some(last) => windows.get(last + 1),
+    };
+    Ok(settled.map_or(f64::INFINITY, |(from_s, _)| from_s - stretch.from_s))
+}
+
+/// The windows of a stretch, and one tenant's figure in each.
+fn windows_of_one(
+    run: &Observed,
+    choice: &Choice,
+    stretch: Stretch,
+) -> Result<Vec<(f64, f64)>, String> {
+    let one = |tenants: &[(f64, f64)]| match tenants {
+        [(value, _)] => Ok(*value),
+        more => Err(format!("it is of one tenant, and here are {}", more.len())),
+    };
+    let windows = windows(run, choice, stretch, one)?;
+    let values = windows
+        .into_iter()
+        .map(|(from_s, value)| Ok((from_s, value?)));
+    values.collect()
 }
 
 fn lowest(run: &Observed, choice: &Choice, stretch: Stretch, of: Worth, what: &str) -> Measured {
@@ -253,6 +282,25 @@ mod tests {
         assert!(of("b", Figure::Share, 0.0, 1.0).is_err());
         let both = Choice::default();
         assert!(deviation(&run, &both, stretch(0.0, 9.0, 1.0)).is_err());
+    }
+
+    #[test]
+    fn a_figure_settles_where_it_stays() {
+        let mut run = series(&[("a", &[1; 8])]);
+        let choice = Choice {
+            figure: Figure::Permits,
+            ..Choice::default()
+        };
+        let mut of = |permits: [u64; 8], from, part| {
+            run.tenants[0].load.series.permits = permits.to_vec();
+            settle_near_s(&run, &choice, stretch(from, 9.0, 1.0), part).expect("measured")
+        };
+        // The second half has a mean of 10.
+        assert_eq!(of([1, 14, 8, 12, 10, 9, 11, 10], 0.0, 0.25), 2.0);
+        assert_eq!(of([1, 14, 8, 12, 10, 9, 11, 10], 0.0, 0.1), 4.0);
+        assert_eq!(of([1, 14, 8, 12, 10, 9, 11, 10], 2.0, 0.25), 0.0);
+        assert_eq!(of([10; 8], 0.0, 0.0), 0.0);
+        assert_eq!(of([1, 1, 1, 1, 1, 1, 1, 9], 0.0, 0.25), f64::INFINITY);
     }
 
     #[test]

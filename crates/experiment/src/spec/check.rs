@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::query::{Measure, Query};
+use super::query::Query;
 use super::{Experiment, Plot, PlotKind};
 use crate::measure::figure::Figure;
 use crate::measure::window::series;
@@ -159,12 +159,12 @@ impl Check<'_> {
         if let PlotKind::Time(figures) = &plot.kind {
             let known = |figure: &Figure| series(*figure).is_some();
             if !figures.iter().all(known) {
-                let what = "second by second there are only rate, offered, failed, p50, p95, p99, outstanding and share";
+                let what = "second by second there are only rate, offered, failed, p50, p95, p99, outstanding, share and permits";
                 self.problems.add(&place, what);
             }
         }
         if let PlotKind::Bars(query) = &plot.kind {
-            if matches!(query.measure, Measure::Settle | Measure::SettleRate) && plot.y_log {
+            if query.measure.settles() && plot.y_log {
                 self.problems
                     .add(&place, "times that may be zero have no logarithm");
             }

@@ -28,13 +28,20 @@ pub enum Measure {
     Settle,
     /// Seconds until everybody's rate stays above a level.
     SettleRate,
+    /// Seconds until one tenant's figure stays near what it comes to.
+    SettleNear,
     /// The worse of MMR and sum of dominant shares.
     Drf,
 }
 
 impl Measure {
+    /// Whether it is how long something takes to settle, which needs a level.
+    pub fn settles(self) -> bool {
+        matches!(self, Self::Settle | Self::SettleRate | Self::SettleNear)
+    }
+
     /// Names in experiments.
-    pub const WORDS: [(&'static str, Self); 11] = [
+    pub const WORDS: [(&'static str, Self); 12] = [
         ("value", Self::Value),
         ("share", Self::Share),
         ("mmr", Self::Mmr),
@@ -45,6 +52,7 @@ impl Measure {
         ("deviation", Self::Deviation),
         ("settle", Self::Settle),
         ("settle-rate", Self::SettleRate),
+        ("settle-near", Self::SettleNear),
         ("drf", Self::Drf),
     ];
 }
@@ -96,11 +104,13 @@ pub struct Query {
     pub measure: Measure,
     /// Whose figures.
     pub choice: Choice,
+    /// Divides by this figure of the same run, on both sides.
+    pub per: Option<Choice>,
     /// Divides by the same measure of something else.
     pub against: Option<Side>,
     /// For measures over time.
     pub stretch: Stretch,
-    /// For [`Measure::Settle`] and [`Measure::SettleRate`].
+    /// For measures that settle.
     pub level: f64,
     /// For [`Measure::Drf`]: groups, and the points that they have to themselves.
     pub alone: Vec<(String, String)>,
@@ -121,14 +131,19 @@ impl Query {
 
     /// Whether it asks how long something takes.
     pub fn is_a_time(&self) -> bool {
-        matches!(self.measure, Measure::Settle | Measure::SettleRate)
-            || self.choice.figure.is_latency()
+        self.measure.settles() || self.asks_for_latency()
+    }
+
+    fn asks_for_latency(&self) -> bool {
+        let per = self.per.as_ref().is_some_and(|per| per.figure.is_latency());
+        self.choice.figure.is_latency() || per
     }
 
     /// Whether an answer needs this figure.
     pub fn asks_for(&self, figure: Figure) -> bool {
         let below = self.against.iter().filter_map(|side| side.choice.as_ref());
         std::iter::once(&self.choice)
+            .chain(&self.per)
             .chain(below)
             .any(|choice| choice.figure == figure)
     }
@@ -195,6 +210,23 @@ impl Query {
         point: &str,
         choice: &Choice,
     ) -> Measured {
+        let measured = self.measured(run, variant, point, choice)?;
+        let Some(per) = &self.per else {
+            return Ok(measured);
+        };
+        match figure::value(found(run, variant, point)?, per)? {
+            0.0 => Err("what it is divided by is zero".into()),
+            per => finite(measured / per, "the ratio"),
+        }
+    }
+
+    fn measured<'a>(
+        &self,
+        run: &dyn Fn(&str, &str) -> Option<&'a Observed>,
+        variant: &str,
+        point: &str,
+        choice: &Choice,
+    ) -> Measured {
         let find = |point: &str| found(run, variant, point);
         let observed = find(point)?;
         match self.measure {
@@ -209,6 +241,9 @@ impl Query {
             Measure::Settle => window::settle_s(observed, choice, self.stretch, self.level),
             Measure::SettleRate => {
                 window::settle_rate_s(observed, choice, self.stretch, self.level)
+            }
+            Measure::SettleNear => {
+                window::settle_near_s(observed, choice, self.stretch, self.level)
             }
             Measure::Drf => {
                 let alone: Result<Vec<_>, String> = self
@@ -240,5 +275,45 @@ impl Keeping {
             ..Choice::default()
         };
         Ok(figure::value(run, &choice)? >= self.least)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::made;
+
+    fn choice(tenants: &str, figure: Figure) -> Choice {
+        Choice {
+            tenants: vec![tenants.into()],
+            figure,
+            ..Choice::default()
+        }
+    }
+
+    #[test]
+    fn a_figure_per_another_is_so_on_both_sides() {
+        // `made` gives a tenant of rate r a p99 of r / 10 ms.
+        let here = made::rates(&[("web", 1.0, 100.0), ("bulk", 1.0, 50.0)]);
+        let there = made::rates(&[("web", 1.0, 400.0), ("bulk", 1.0, 100.0)]);
+        let run = |variant: &str, _: &str| Some(if variant == "here" { &here } else { &there });
+        let mut query = Query {
+            measure: Measure::Value,
+            choice: choice("bulk", Figure::Rate),
+            per: Some(choice("web", Figure::P99)),
+            against: None,
+            stretch: Stretch::default(),
+            level: 0.0,
+            alone: Vec::new(),
+        };
+        assert_eq!(query.answer(&run, "here", ""), Ok(5.0));
+        assert!(query.is_a_time() && query.asks_for(Figure::P99));
+        query.against = Some(Side {
+            variant: Some("there".into()),
+            ..Side::default()
+        });
+        assert_eq!(query.answer(&run, "here", ""), Ok(2.0));
+        query.per = Some(choice("web", Figure::Failed));
+        assert!(query.answer(&run, "here", "").is_err(), "by zero");
     }
 }

@@ -264,6 +264,11 @@ fn query(reader: &Fields) -> Query {
         reader.wrong("measure", "is missing");
     }
     let choice = choice(reader, &Choice::default());
+    let per = reader.inner("per").map(|inner| {
+        let per = self::choice(&inner, &Choice::default());
+        inner.finish();
+        per
+    });
     let against = reader.inner("against").map(|inner| {
         let side = Side {
             variant: inner.text("variant"),
@@ -285,9 +290,11 @@ fn query(reader: &Fields) -> Query {
         reader.wrong("window", "is shorter than a second");
     }
     let level = reader.number("level");
-    let settles = matches!(measure, Some(Measure::Settle | Measure::SettleRate));
-    if settles && level.is_none() {
-        reader.wrong("level", "is missing: settled at what MMR, or rate?");
+    if measure.is_some_and(Measure::settles) && level.is_none() {
+        reader.wrong(
+            "level",
+            "is missing: settled at what MMR, at what rate, or how near?",
+        );
     }
     let alone = alone(reader);
     if measure == Some(Measure::Drf) && alone.is_empty() {
@@ -297,6 +304,7 @@ fn query(reader: &Fields) -> Query {
     Query {
         measure: measure.unwrap_or(Measure::Value),
         choice,
+        per,
         against,
         stretch,
         level: level.unwrap_or_default(),

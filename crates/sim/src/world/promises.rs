@@ -211,6 +211,7 @@ impl World<'_> {
         self.agenda.after(keeper.interval_ns, Event::Keep);
         let seen = self.seen_by(&mut keeper);
         self.note_shares(&mut keeper);
+        self.note_permits(&keeper);
         keeper.given = keeper.controller.step(&keeper.held, &seen);
         self.keeper = Some(keeper);
         self.provide();
@@ -283,6 +284,25 @@ impl World<'_> {
             outcome
                 .shares
                 .push(given.map_or(taken, |given| given.share[HANDLERS]));
+        }
+    }
+
+    /// What tenants without a promise may have outstanding.
+    fn note_permits(&mut self, keeper: &Keeper) {
+        let now = self.agenda.now();
+        if now <= self.spec.warm_up_ns || now > self.spec.duration_ns {
+            return;
+        }
+        let given = &keeper.given;
+        let most = given.others[DEVICE].permits;
+        let disks = self.nodes.iter().filter_map(|node| node.disk.as_ref());
+        let stages = disks.flat_map(|disk| &disk.stages);
+        let at_disks = stages.map(|stage| u64::from(stage.permits().min(most)));
+        let permits = given.permits[HANDLERS].map_or_else(|| at_disks.sum(), u64::from);
+        for (tenant, outcome) in (0..).zip(&mut self.outcome) {
+            if !keeper.of_tenant.contains_key(&tenant) {
+                outcome.permits.push(permits);
+            }
         }
     }
 

@@ -144,6 +144,11 @@ pub struct SeriesFigures {
     /// percent; only the simulator knows, and only where it has disks and a controller.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub share: Vec<f64>,
+    /// What it may have outstanding together with all others that were promised nothing: handlers
+    /// where a controller sizes their pool, else I/Os at all disks; only the simulator knows, and
+    /// only of such tenants, and where it has disks and a controller.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub permits: Vec<u64>,
 }
 
 /// The figures of an outcome. `weight` knows the tenants' weights.
@@ -239,6 +244,7 @@ pub fn series(series: &Series) -> SeriesFigures {
         p99_ms: seconds.iter().map(|s| s.percentile_ms(99.0)).collect(),
         outstanding: Vec::new(),
         share: Vec::new(),
+        permits: Vec::new(),
     }
 }
 
