@@ -91,9 +91,13 @@ struct Control<'a> {
 impl<'a> Control<'a> {
     fn new(args: &'a ControlArgs, lead: Option<Lead>, stop: Arc<AtomicBool>, say: Say) -> Self {
         let options = PlacerOptions::priced(priced(args));
+        let steps = if args.once { 1 } else { options.steps };
         let options = PlacerOptions {
             excess_min: f64::from(args.uneven) / 100.0,
-            steps: if args.once { 1 } else { options.steps },
+            steps,
+            // Moves are made one after the other. For as long as it was seen before, what was seen
+            // is taken to hold.
+            turn_s: f64::from(steps) * args.every.duration().as_secs_f64(),
             ..options
         };
         Self {

@@ -19,6 +19,9 @@ pub struct PlacerOptions {
     pub moves_max: usize,
     /// What a move costs; none: nothing.
     pub price: Option<Price>,
+    /// Moves of one step take a node's time for so long, s, where they are made one after the
+    /// other; a node is in one at least. 0: in one, where moves are made at once.
+    pub turn_s: f64,
     /// A partition that has moved stays for so long.
     pub rest_ns: Nanos,
 }
@@ -32,6 +35,7 @@ impl Default for PlacerOptions {
             steps: 1,
             moves_max: usize::MAX,
             price: None,
+            turn_s: 0.0,
             rest_ns: 0,
         }
     }
@@ -147,6 +151,7 @@ impl Placer {
         let may = Moves {
             most: if moves { options.moves_max } else { 0 },
             price: options.price,
+            turn_s: options.turn_s,
             bytes: looked.bytes,
             stays: &stays,
             busy: looked.busy,

@@ -6,8 +6,8 @@
 //! as the resource that it has least left of. Two steps: what has no place yet goes, largest first,
 //! to the node that is least full with it (greedy); then the fullest node hands over what best
 //! lowers the higher of the two nodes' use, until nothing does (better). Where moves have a price,
-//! what lowers it by less stays, and a node takes part in one move. Partitions that lie well stay
-//! where they are.
+//! what lowers it by less stays, no partition moves twice, and a node takes part in moves for a
+//! bounded time. Partitions that lie well stay where they are.
 
 use super::price::{Move, Moves};
 use std::cmp::Reverse;
@@ -134,9 +134,7 @@ pub fn plan<const R: usize>(
     for _ in 0..moves.most {
         match state.hand_over(partitions, moves) {
             Some(Handed::Replica(one)) => {
-                if moves.price.is_some() {
-                    state.close([one.from, one.to]);
-                }
+                state.spend(&one, moves);
                 moved.push(one);
             }
             Some(Handed::Lead) => promoted += 1,
@@ -204,6 +202,10 @@ struct State<'n, const R: usize> {
     closed: BTreeSet<u32>,
     /// The partitions with a replica on each node.
     held: Vec<BTreeSet<u32>>,
+    /// Partitions that have moved where that has a price.
+    moved: BTreeSet<u32>,
+    /// How long the moves of each node take, s.
+    spent_s: Vec<f64>,
 }
 
 /// Nodes that are tried as receivers of one replica, unless none of them has room for it.
@@ -217,6 +219,8 @@ impl<'n, const R: usize> State<'n, R> {
             order: BTreeSet::new(),
             closed: BTreeSet::new(),
             held: vec![BTreeSet::new(); nodes.len()],
+            moved: BTreeSet::new(),
+            spent_s: vec![0.0; nodes.len()],
         };
         for (number, partition) in partitions.iter_mut().enumerate() {
             let mut domains = BTreeSet::new();
@@ -242,6 +246,21 @@ impl<'n, const R: usize> State<'n, R> {
     /// These take part in no further move.
     fn close(&mut self, nodes: impl IntoIterator<Item = u32>) {
         self.closed.extend(nodes);
+    }
+
+    /// Where moves have a price, this one takes its time of both nodes.
+    fn spend(&mut self, one: &Move, moves: &Moves<'_>) {
+        if moves.price.is_none() {
+            return;
+        }
+        self.moved.insert(one.partition);
+        for node in [one.from, one.to] {
+            let spent_s = &mut self.spent_s[node as usize];
+            *spent_s += moves.takes_s(one.partition);
+            if *spent_s >= moves.turn_s {
+                self.closed.insert(node);
+            }
+        }
     }
 
     fn use_of(&self, node: u32) -> f64 {
@@ -371,7 +390,8 @@ impl<'n, const R: usize> State<'n, R> {
             }
             let cost = moves.cost(number);
             let left = self.without(from, &partition.demand_at(place));
-            if left + cost >= lowest || !moves.may(number) {
+            let may = moves.may(number) && !self.moved.contains(&number);
+            if left + cost >= lowest || !may {
                 continue;
             }
             let receiver = self.receiver(partition, Some(from));

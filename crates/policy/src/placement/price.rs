@@ -39,7 +39,10 @@ pub struct Moves<'m> {
     pub bytes: &'m [u64],
     /// Partitions that stay where they are; what is missing may move.
     pub stays: &'m [bool],
-    /// Nodes that take part in no move; what is missing may. With a price a node takes part in one.
+    /// With a price a node takes part in moves until these take so long together, s, but in one at
+    /// least.
+    pub turn_s: f64,
+    /// Nodes that take part in no move; what is missing may.
     pub busy: &'m [bool],
 }
 
@@ -63,10 +66,20 @@ impl Moves<'_> {
         self.busy.get(node as usize).copied().unwrap_or(false)
     }
 
+    fn bytes(&self, partition: u32) -> u64 {
+        self.bytes.get(partition as usize).copied().unwrap_or(0)
+    }
+
     /// What a move of this partition must gain.
     pub(super) fn cost(&self, partition: u32) -> f64 {
-        let bytes = self.bytes.get(partition as usize).copied().unwrap_or(0);
+        let bytes = self.bytes(partition);
         self.price.map_or(0.0, |price| price.of(bytes))
+    }
+
+    /// How long a move of this partition takes, s.
+    pub(super) fn takes_s(&self, partition: u32) -> f64 {
+        let bytes = self.bytes(partition);
+        self.price.map_or(0.0, |price| price.takes_s(bytes))
     }
 }
 
