@@ -56,6 +56,18 @@ def test_it_is_there_and_goes_with_all_that_it_has_started(dev, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_partitions_lie_where_they_are_placed(dev):
+    for node in (1, 2):
+        process, fronts, engines = dev("--nodes", "2", "--place", f"default={node}")
+        with Wire(fronts[0]) as front, Wire(engines[node - 1]) as engine:
+            assert front.ask("SET", "k", "v") == b"OK"
+            assert engine.ask("GET", "{@default}k") == b"v"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+    done = subprocess.run([SERVER, "cluster", "dev", "--nodes", "2", "--place", "default=3"], capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 1 and "there are 2" in done.stderr, done
+
+
 def test_nothing_outlives_it_when_it_is_killed(dev):
     process, fronts, engines = dev("--nodes", "1")
     assert all(listens(port) for port in fronts + engines)

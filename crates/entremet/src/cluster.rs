@@ -19,6 +19,7 @@ mod dev;
 mod drain;
 mod engines;
 mod figures;
+mod first;
 mod intent;
 mod lead;
 mod leaving;
@@ -45,6 +46,7 @@ use server::UpstreamOptions;
 use settings::units::Time;
 
 use crate::config::of_url;
+use first::Place;
 use what::What;
 
 /// A node that is silent for so long while it is asked is away.
@@ -190,7 +192,8 @@ An engine that is killed stays away: with --replicas 1 another takes its place a
 
 Examples:
   entremet cluster dev --nodes 4 --replicas 1
-  entremet cluster dev --config tenants.toml       with these tenants; [engine] is left out there";
+  entremet cluster dev --config tenants.toml       with these tenants; [engine] is left out there
+  entremet cluster dev --config tenants.toml --place web=1,1,1,1 --control 3s";
 
 /// Which cluster.
 #[derive(Args, Clone, Debug)]
@@ -345,6 +348,11 @@ pub struct DevArgs {
     /// several nodes fit on few processors, and each has its own
     #[arg(long, value_name = "PART", default_value_t = 1.0, value_parser = part)]
     pub processor: f64,
+
+    /// Where a tenant's partitions lie at first: a node for each of them, counted from 1. May be
+    /// said again. Those of others lie where their names fall
+    #[arg(long, value_name = "TENANT=NODE,NODE")]
+    pub place: Vec<Place>,
 
     /// Run `entremet cluster control` as well, which decides so often
     #[arg(long, value_name = "EVERY", value_parser = long_enough)]

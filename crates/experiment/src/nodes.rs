@@ -1,10 +1,13 @@
 //! Scenarios with `nodes`: played on a cluster of real nodes on this machine, each an engine with a
 //! front before it, by loads that know of the cluster.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
-use toml::Table;
+use toml::{Table, Value};
 
 use crate::player::Player;
+use crate::server::config;
 
 /// What they are called in a scenario.
 const NODES: &str = "nodes";
@@ -22,6 +25,12 @@ pub struct Nodes {
     pub processor: f64,
     /// How often partitions are placed anew, as "3s"; none: they stay where they are.
     pub control: Option<String>,
+    /// By tenant or group, the nodes, from 1, at which its partitions lie at first, in turn.
+    #[serde(default)]
+    place: BTreeMap<String, Vec<u16>>,
+    /// The same for each tenant, as `TENANT=NODE,NODE`: a node for each partition.
+    #[serde(skip)]
+    placed: Vec<String>,
 }
 
 impl Nodes {
@@ -31,8 +40,36 @@ impl Nodes {
     /// What is wrong with what it says of them.
     pub fn of(scenario: &Table) -> Result<Self, String> {
         let said = scenario.get(NODES).cloned().ok_or("there are no nodes")?;
-        said.try_into()
-            .map_err(|why: toml::de::Error| format!("{NODES}: {}", why.message()))
+        let wrong = |why: toml::de::Error| format!("{NODES}: {}", why.message());
+        let mut nodes: Self = said.try_into().map_err(wrong)?;
+        nodes.placed = nodes.placed(scenario)?;
+        Ok(nodes)
+    }
+
+    fn placed(&self, scenario: &Table) -> Result<Vec<String>, String> {
+        let (mut placed, mut unknown) = (Vec::new(), self.place.clone());
+        for (name, group, settings) in config::tenants(scenario) {
+            let of_tenant = self.place.get(&name).map(|at| (&name, at));
+            let Some((known, at)) = of_tenant.or(self.place.get(&group).map(|at| (&group, at)))
+            else {
+                continue;
+            };
+            unknown.remove(known);
+            if at.is_empty() || at.iter().any(|node| !(1..=self.count).contains(node)) {
+                return Err(format!(
+                    "{NODES}.place.{known}: nodes are 1 to {}",
+                    self.count
+                ));
+            }
+            let parts = settings.get("partitions").and_then(Value::as_integer);
+            let parts = usize::try_from(parts.unwrap_or(1)).unwrap_or(1);
+            let each: Vec<String> = at.iter().map(u16::to_string).cycle().take(parts).collect();
+            placed.push(format!("{name}={}", each.join(",")));
+        }
+        match unknown.keys().next() {
+            None => Ok(placed),
+            Some(name) => Err(format!("{NODES}.place.{name}: there is no such tenant")),
+        }
     }
 
     /// The words that follow `entremet cluster dev`.
@@ -47,6 +84,7 @@ impl Nodes {
                 .iter()
                 .map(|every| format!("--control={every}")),
         );
+        words.extend(self.placed.iter().map(|place| format!("--place={place}")));
         words
     }
 }
@@ -91,6 +129,22 @@ mod tests {
             "--control=3s",
         ];
         assert_eq!(nodes.words(), words);
+        let two = |place: &str| -> Table {
+            let nodes = format!("nodes = {{ count = 3, processor = 1, place = {{ {place} }} }}");
+            let tenants = "[[tenant]]\nname = 'a'\ncount = 2\npartitions = 4\n";
+            format!("{nodes}\n{tenants}").parse().expect("TOML")
+        };
+        let nodes = Nodes::of(&two("a = [3, 1], a-2 = [2]")).expect("nodes");
+        let words = ["--place=a-1=3,1,3,1", "--place=a-2=2,2,2,2"];
+        assert_eq!(nodes.words()[3..], words);
+        for (wrong, why) in [
+            ("b = [1]", "no such"),
+            ("a = [4]", "1 to 3"),
+            ("a = []", "1 to 3"),
+        ] {
+            let said = Nodes::of(&two(wrong)).expect_err(wrong);
+            assert!(said.contains(why), "{said}");
+        }
         let wrong = table("nodes = { count = 4, processor = 1, speed = 3 }");
         let said = problem(&LoadClient, &wrong, "it").expect("a problem");
         assert!(said.contains("speed"), "{said}");

@@ -16,7 +16,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use super::book::Book;
 use super::engines::{cluster, command};
 use super::reach::Nodes;
-use super::{DevArgs, Failure};
+use super::{first, DevArgs, Failure};
 use crate::config::of_url;
 
 /// Engines that are looked for.
@@ -61,6 +61,7 @@ pub fn run(args: &DevArgs) -> Result<(), Failure> {
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
+    let slots = first::slots(args.nodes.into(), &args.place)?;
     let program = match &args.engine {
         Some(program) => program.clone(),
         None => found()?,
@@ -72,7 +73,7 @@ pub fn run(args: &DevArgs) -> Result<(), Failure> {
         processes: Vec::new(),
     };
     let (masters, replicas) = (usize::from(args.nodes), usize::from(args.replicas));
-    let engines = cluster(&program, &dev.folder, masters, replicas)?;
+    let engines = cluster(&program, &dev.folder, &slots, replicas)?;
     let places: Vec<String> = engines.iter().map(|one| one.at.to_string()).collect();
     let limited = engines.iter().try_for_each(|one| one.limit(args.processor));
     let engines = engines.into_iter().zip(&places);

@@ -7,8 +7,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
-use front::SLOTS;
-
 use super::Failure;
 use crate::client::{Client, Reply, Target};
 
@@ -126,16 +124,18 @@ impl Engine {
     }
 }
 
-/// Starts `masters` engines, with so many `replicas` of each, and makes a cluster of them.
+/// Starts an engine for each master, whose `slots` at first these are, with so many `replicas` of
+/// each, and makes a cluster of them.
 ///
 /// # Errors
 /// What kept them from that.
 pub fn cluster(
     program: &Path,
     folder: &Path,
-    masters: usize,
+    slots: &[Vec<(u16, u16)>],
     replicas: usize,
 ) -> Result<Vec<Engine>, Failure> {
+    let masters = slots.len();
     let count = masters * (1 + replicas);
     let ports = free_ports(2 * count)?;
     let mut engines: Vec<Engine> = Vec::new();
@@ -153,15 +153,15 @@ pub fn cluster(
         let (port, bus) = (engine.at.port().to_string(), engine.bus.to_string());
         engines[0].ask(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus])?;
     }
-    for (number, engine) in engines[..masters].iter().enumerate() {
-        let first = |number: usize| usize::from(SLOTS) * number / masters;
-        let (from, to) = (first(number), first(number + 1) - 1);
-        engine.ask(&[
-            "CLUSTER",
-            "ADDSLOTSRANGE",
-            &from.to_string(),
-            &to.to_string(),
-        ])?;
+    for (engine, rows) in engines.iter().zip(slots) {
+        let ends = rows.iter().flat_map(|(first, last)| [first, last]);
+        let ends: Vec<String> = ends.map(ToString::to_string).collect();
+        let words = ["CLUSTER", "ADDSLOTSRANGE"].into_iter();
+        engine.ask(
+            &words
+                .chain(ends.iter().map(String::as_str))
+                .collect::<Vec<_>>(),
+        )?;
     }
     let known = format!("cluster_known_nodes:{count}");
     for engine in &engines {
