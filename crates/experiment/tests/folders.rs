@@ -72,7 +72,8 @@ fn published_results_stand_beside_their_baselines() {
             | "libra-reservations"
             | "libra-writer"
             | "pisces-dynamic"
-            | "pisces-dynamic-cluster" => 3,
+            | "pisces-dynamic-cluster"
+            | "placement-cluster" => 3,
             "cake-convergence" | "cake-spike" | "promise-flash" => 3,
             "cake-diurnal-simulated" | "cake-spike-simulated" | "many-slos-simulated" => 3,
             "cake-consolidation-simulated" | "cake-tradeoff-simulated" => 3,
