@@ -76,6 +76,25 @@ def test_a_cluster_client_goes_to_the_front_before_the_data(trio, tenant):
     client.close()
 
 
+def test_a_random_key_is_of_the_front_that_is_asked(trio):
+    _, fronts = trio
+    with fronts[0].wire(WIDE) as plain, fronts[0].wire(ALPHA) as alone:
+        plain.ask("MSET", *(word for name in NAMES for word in (name, "v")))
+        alone.ask("SET", "only", "v")
+        everyone = {name.encode() for name in NAMES}
+        assert len({plain.ask("RANDOMKEY") for _ in range(400)} & everyone) > 100
+        own = [front.aware_wire(WIDE) for front in fronts]
+        picked = [{wire.ask("RANDOMKEY") for _ in range(200)} for wire in own]
+        assert set().union(*picked) <= everyone and sum(map(len, picked)) == len(set().union(*picked))
+        for wire in own:
+            wire.close()
+        lone = []
+        for front in fronts:
+            with front.aware_wire(ALPHA) as wire:
+                lone.append(wire.ask("RANDOMKEY"))
+        assert sorted(map(str, lone)) == ["None", "None", str(b"only")]
+
+
 @pytest.mark.parametrize("tenant", BOTH, ids=lambda tenant: tenant.name)
 def test_a_plain_client_is_served_whole_by_any_front(trio, tenant):
     _, fronts = trio

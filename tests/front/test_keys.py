@@ -38,6 +38,25 @@ def test_resp3_is_passed_on_as_the_engine_writes_it(engine, front):
         assert alpha.ask("HGETALL", "hash") == [b"a", b"1"]
 
 
+def test_a_random_key_is_any_of_the_tenant_s_own(engine, front):
+    with engine.wire() as direct:
+        for number in range(5_000):
+            direct.send("SET", f"old:{number}", "x")
+        assert all(direct.read() == b"OK" for _ in range(5_000))
+    server = front(tenants=(ALPHA, BETA, LEGACY), engine_options='unmarked = "legacy"')
+    with server.wire(ALPHA) as alpha, server.wire(BETA) as beta, server.wire(LEGACY) as legacy:
+        assert alpha.ask("RANDOMKEY") is None
+        beta.ask("SET", "only", "x")
+        assert [beta.ask("RANDOMKEY") for _ in range(5)] == [b"only"] * 5, "wherever it lies among others"
+        alpha.ask("MSET", *(word for number in range(20) for word in (f"key:{number}", "x")))
+        # Each is missed by so many with a chance of less than 1 in 10^9, if it has a third of its share.
+        assert {alpha.ask("RANDOMKEY") for _ in range(1_500)} == {b"key:%d" % number for number in range(20)}
+        assert all(legacy.ask("RANDOMKEY").startswith(b"old:") for _ in range(50))
+        assert len({legacy.ask("RANDOMKEY") for _ in range(50)}) > 25
+        alpha.ask("MULTI")
+        assert "transaction" in str(alpha.attempt("RANDOMKEY"))
+
+
 def test_walks_see_the_tenant_s_keys_only(engine, front):
     with engine.wire() as direct:
         for number in range(3_000):
@@ -108,8 +127,9 @@ def test_what_cannot_be_kept_apart_is_refused_by_name(front):
     with server.wire(ALPHA) as alpha:
         for words in (
             ("EVAL", "return 1", 0),
-            ("SPUBLISH", "channel", "x"),
-            ("SSUBSCRIBE", "channel"),
+            ("SCRIPT", "FLUSH"),
+            ("SCRIPT", "KILL"),
+            ("FCALL", "f", 0),
             ("PUBSUB", "NUMPAT"),
             ("MIGRATE", "127.0.0.1", 1, "key", 0, 10),
             ("SELECT", 3),

@@ -5,6 +5,7 @@ import subprocess
 
 from harness.engine import Engine, Front
 from harness.paths import SERVER
+from harness.resp import Wire
 from harness.server import free_port
 from harness.waiting import eventually
 
@@ -138,6 +139,12 @@ class NodeFront(ClusterFront):
         self.aware, self.node = free_port(), node
         place = f'cluster = {{ listen = "127.0.0.1:{self.aware}", node = "127.0.0.1:{node.port}" }}'
         super().__init__(folder, cluster, server_options=f"{server_options}\n{place}", **options)
+
+    def aware_wire(self, tenant):
+        """A bare connection to where cluster-aware clients come, authenticated as `tenant`."""
+        wire = Wire(self.aware)
+        wire.ask("AUTH", tenant.name, tenant.password)
+        return wire
 
 
 def know_each_other(fronts, tenant):

@@ -1,5 +1,5 @@
 //! Channels: called at the engine as keys of the tenant's first partition are, since a channel has
-//! none.
+//! none. A channel of a shard (`SSUBSCRIBE`) has one, and is called as a key of it is.
 
 use resp::{parse_i64, Args};
 
@@ -68,6 +68,53 @@ impl Command {
     }
 }
 
+impl Command {
+    /// Whether it is about subscriptions to channels of shards.
+    #[must_use]
+    pub fn of_shards(&self) -> bool {
+        self.way == Way::Subscribe && !self.keys.is_empty()
+    }
+
+    /// Appends a question about channels of shards to `out`, for every node that may have some:
+    /// each channel is called as one of its own partition.
+    pub(crate) fn write_for_every_shard(
+        &self,
+        args: &Args,
+        space: &Space,
+        out: &mut Draft,
+    ) -> Result<Written, &'static str> {
+        let named = self.spec.name == "pubsub|shardnumsub";
+        if named && !args.from(2).iter().all(|channel| space.may_use(channel)) {
+            return Err(FOREIGN);
+        }
+        if !named && args.len() > 3 {
+            return Err("ERR wrong number of arguments for 'pubsub|shardchannels' command");
+        }
+        out.begin(if named { args.len() } else { 3 });
+        (0..2).for_each(|at| out.word(args, at));
+        match named {
+            true => (2..args.len()).for_each(|at| {
+                out.marked(space.mark(space.part(args.get(at))), args, at);
+            }),
+            false => out.text(&space.glob(args.find(2).unwrap_or(b"*"))),
+        }
+        let (keys, part) = (args.len() - 2, None);
+        Ok(Written { keys, part })
+    }
+}
+
+/// To what a client subscribes. The engine counts patterns together with channels, and channels of
+/// shards by themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subscribed {
+    /// A channel.
+    Channel,
+    /// A pattern of channels.
+    Pattern,
+    /// A channel of a shard.
+    Shard,
+}
+
 /// Something that an engine sends a client that has subscribed.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Push {
@@ -79,9 +126,15 @@ pub enum Push {
         begin: Vec<u8>,
         /// How many bytes of what was sent that stands for.
         from: usize,
-        /// How many channels and patterns there are now, if it says so, and whether it is about a
-        /// pattern.
-        subscriptions: Option<(u64, bool)>,
+    },
+    /// A subscription has begun or ended.
+    Counts {
+        /// What the client is sent but for the number at its end.
+        begin: Vec<u8>,
+        /// To what it is.
+        to: Subscribed,
+        /// The number: how many of them there are now.
+        count: u64,
     },
     /// Not for the client.
     Foreign,
@@ -96,7 +149,6 @@ impl Push {
             Some(b'-') => Self::Pass {
                 begin: space.without_mark(sent),
                 from: sent.len(),
-                subscriptions: None,
             },
             _ => Self::Pong,
         }
@@ -107,28 +159,29 @@ impl Push {
         let kind = string(sent, &mut at)??;
         let (channels, counts) = match kind {
             b"pong" => return Some(Self::Pong),
-            b"message" => (1, false),
-            b"pmessage" => (2, false),
-            b"subscribe" | b"psubscribe" | b"unsubscribe" | b"punsubscribe" => (1, true),
+            b"message" | b"smessage" => (1, None),
+            b"pmessage" => (2, None),
+            b"subscribe" | b"unsubscribe" => (1, Some(Subscribed::Channel)),
+            b"psubscribe" | b"punsubscribe" => (1, Some(Subscribed::Pattern)),
+            b"ssubscribe" | b"sunsubscribe" => (1, Some(Subscribed::Shard)),
             _ => return None,
         };
+        let of_shard = matches!(kind, b"smessage" | b"ssubscribe" | b"sunsubscribe");
         let mut begin = sent[..at].to_vec();
         for _ in 0..channels {
             let from = at;
             match string(sent, &mut at)? {
+                Some(channel) if of_shard => bulk(space.own(channel)?, &mut begin),
                 Some(channel) => bulk(space.own_channel(channel)?, &mut begin),
                 None => begin.extend_from_slice(&sent[from..at]),
             }
         }
-        let subscriptions = match counts {
-            true => u64::try_from(parse_i64(line(sent, at)?.0)?).ok(),
-            false => None,
-        };
-        let subscriptions = subscriptions.map(|count| (count, kind.starts_with(b"p")));
-        Some(Self::Pass {
-            begin,
-            from: at,
-            subscriptions,
+        Some(match counts {
+            Some(to) => {
+                let count = u64::try_from(parse_i64(line(sent, at)?.0)?).ok()?;
+                Self::Counts { begin, to, count }
+            }
+            None => Self::Pass { begin, from: at },
         })
     }
 }
@@ -156,18 +209,16 @@ fn string<'s>(sent: &'s [u8], at: &mut usize) -> Option<Option<&'s [u8]>> {
 mod tests {
     use super::*;
 
-    fn read(sent: &str, space: &Space) -> Option<(String, Option<(u64, bool)>)> {
-        match Push::read(sent.as_bytes(), space) {
-            Push::Pass {
-                mut begin,
-                from,
-                subscriptions,
-            } => {
-                begin.extend_from_slice(&sent.as_bytes()[from..]);
-                Some((String::from_utf8_lossy(&begin).into_owned(), subscriptions))
+    fn read(sent: &str, space: &Space) -> Option<(String, Option<(u64, Subscribed)>)> {
+        let (mut begin, rest, counts) = match Push::read(sent.as_bytes(), space) {
+            Push::Pass { begin, from } => (begin, sent[from..].to_owned(), None),
+            Push::Counts { begin, to, count } => {
+                (begin, format!(":{count}\r\n"), Some((count, to)))
             }
-            _ => None,
-        }
+            _ => return None,
+        };
+        begin.extend_from_slice(rest.as_bytes());
+        Some((String::from_utf8_lossy(&begin).into_owned(), counts))
     }
 
     #[test]
@@ -183,16 +234,16 @@ mod tests {
         let shown = "*3\r\n$9\r\nsubscribe\r\n$2\r\nup\r\n:12\r\n";
         assert_eq!(
             read(answer, &space),
-            Some((shown.into(), Some((12, false))))
+            Some((shown.into(), Some((12, Subscribed::Channel))))
         );
         for none in ["$-1\r\n", "_\r\n"] {
             let answer = format!("*3\r\n$11\r\nunsubscribe\r\n{none}:0\r\n");
             assert_eq!(
                 read(&answer, &space),
-                Some((answer.clone(), Some((0, false))))
+                Some((answer.clone(), Some((0, Subscribed::Channel))))
             );
             let of_pattern = answer.replace("$11\r\nun", "$12\r\npun");
-            let counts = Some((0, true));
+            let counts = Some((0, Subscribed::Pattern));
             assert_eq!(
                 read(&of_pattern, &space),
                 Some((of_pattern.clone(), counts))
@@ -203,6 +254,37 @@ mod tests {
             read(error, &space),
             Some(("-NOPERM no 'up'\r\n".into(), None))
         );
+    }
+
+    #[test]
+    fn channels_of_shards_are_called_as_keys_of_their_partitions() {
+        let space = Space::in_parts("a", 4);
+        let called = [space.mark(space.part(b"up")), b"up"].concat();
+        let called = String::from_utf8_lossy(&called).into_owned();
+        for kind in ["ssubscribe", "sunsubscribe"] {
+            let said = |channel: &str| {
+                let lens = [kind.len(), channel.len()];
+                format!(
+                    "*3\r\n${}\r\n{kind}\r\n${}\r\n{channel}\r\n:3\r\n",
+                    lens[0], lens[1]
+                )
+            };
+            let counts = Some((3, Subscribed::Shard));
+            assert_eq!(read(&said(&called), &space), Some((said("up"), counts)));
+            assert_eq!(read(&said("{@b}up"), &space), None);
+        }
+        let message = |channel: &str| {
+            let len = channel.len();
+            format!("*3\r\n$8\r\nsmessage\r\n${len}\r\n{channel}\r\n$1\r\nx\r\n")
+        };
+        assert_eq!(read(&message(&called), &space), Some((message("up"), None)));
+        let elsewhere = [space.mark((space.part(b"up") + 1) % 4), b"up"].concat();
+        let elsewhere = String::from_utf8_lossy(&elsewhere).into_owned();
+        assert_eq!(read(&message(&elsewhere), &space), None);
+        // The engine publishes nothing of its own there.
+        let all = Space::unmarked();
+        assert!(read(&message("__keyspace@0__:k"), &all).is_some());
+        assert_eq!(read(&message("{@b}up"), &all), None);
     }
 
     #[test]

@@ -89,6 +89,24 @@ impl KeySpec {
         Some(Self { search, find })
     }
 
+    /// Where a command names channels of shards, which lie in partitions as keys do. None: it names
+    /// none. The engine tells that, too, and calls them `not_key`.
+    pub(crate) fn of_channels(command: &str) -> Option<Self> {
+        let last = match command {
+            "spublish" => 0,
+            "ssubscribe" | "sunsubscribe" => -1,
+            _ => return None,
+        };
+        Some(Self {
+            search: Search::Index(1),
+            find: Find::Range {
+                last,
+                step: 1,
+                limit: 0,
+            },
+        })
+    }
+
     /// Whether it can tell more than one key.
     pub fn several(&self) -> bool {
         !matches!(self.find, Find::Range { last: 0, .. })

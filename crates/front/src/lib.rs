@@ -37,7 +37,7 @@ mod walk;
 mod way;
 mod written;
 
-pub use channels::Push;
+pub use channels::{Push, Subscribed};
 pub use demand::{Demand, TenantDemand};
 pub use draft::{Draft, Pieces};
 pub use elsewhere::{bracketed, settled_slots, Elsewhere, Replica, Topology};

@@ -20,7 +20,10 @@ pub enum Shows {
     /// Each item is a channel (`PUBSUB CHANNELS`).
     Channels,
     /// Every other item is a channel (`PUBSUB NUMSUB`).
-    Counts,
+    Counts {
+        /// Those of shards.
+        shards: bool,
+    },
     /// Each item of its second item is one (`SCAN`); the first is a cursor at a node, of so many.
     Page {
         /// Its place.
@@ -41,7 +44,7 @@ impl Shows {
             "xread" | "xreadgroup" => Self::Each,
             "keys" => Self::All,
             "pubsub|channels" => Self::Channels,
-            "pubsub|numsub" => Self::Counts,
+            "pubsub|numsub" => Self::Counts { shards: false },
             "scan" => Self::Page { node: 0, of: 1 },
             _ => Self::None,
         }
@@ -213,8 +216,8 @@ impl Walk<'_> {
                     }
                 }
             }
-            Shows::Counts => {
-                self.channels = true;
+            Shows::Counts { shards } => {
+                self.channels = !shards;
                 for place in 0..len {
                     match place % 2 {
                         0 => self.one_key(),
@@ -298,12 +301,12 @@ mod tests {
             ),
             (Shows::Channels, "*3|$5|{@t}a|$5|{@u}a|$1|b|", "*1|$1|a|"),
             (
-                Shows::Counts,
+                Shows::Counts { shards: false },
                 "*4|$5|{@t}a|:1|$5|{@t}b|:0|",
                 "*4|$1|a|:1|$1|b|:0|",
             ),
             (
-                Shows::Several(vec![Shows::Counts, Shows::First]),
+                Shows::Several(vec![Shows::Counts { shards: false }, Shows::First]),
                 "*2|*2|$5|{@t}a|:1|*1|$5|{@t}b|",
                 "*2|*2|$1|a|:1|*1|$1|b|",
             ),

@@ -54,7 +54,11 @@ impl Command {
     ) -> Result<Written, &'static str> {
         let mut keys = Places::new();
         match self.way {
-            Way::Channel | Way::Subscribe => return self.write_channels(args, space, out),
+            Way::Channel => return self.write_channels(args, space, out),
+            Way::Subscribe if !self.of_shards() => return self.write_channels(args, space, out),
+            Way::EveryShard => return self.write_for_every_shard(args, space, out),
+            // `SUNSUBSCRIBE` of all.
+            Way::Subscribe if args.len() == 1 => {}
             Way::Sort => sort(args, space, &mut keys)?,
             _ => self.places(args, &mut keys)?,
         }

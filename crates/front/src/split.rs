@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use crate::draft::{Draft, Pieces};
 use crate::find::Places;
+use crate::reply::Shows;
 use crate::scan::Scanner;
 use crate::space::Space;
 use crate::table::Command;
@@ -25,6 +26,10 @@ enum Joins {
     Same,
     /// `SCRIPT EXISTS`: numbers, of which the least of each place count.
     Least,
+    /// `PUBSUB SHARDCHANNELS`: names, of which all count.
+    Names,
+    /// `PUBSUB SHARDNUMSUB`: names, the same everywhere, each with a number, which are added up.
+    Counts,
 }
 
 /// What one partition is asked.
@@ -123,11 +128,14 @@ pub fn joined(mut reply: Kept) -> Bytes {
 }
 
 impl Gather {
-    /// For a command that so many nodes are asked ([`crate::Way::EveryNode`]).
+    /// For a command that so many nodes are asked ([`crate::Way::EveryNode`],
+    /// [`crate::Way::EveryShard`]).
     #[must_use]
     pub fn every_node(spec: &Spec, nodes: usize) -> Self {
         let joins = match spec.name {
             "script|exists" => Joins::Least,
+            "pubsub|shardchannels" => Joins::Names,
+            "pubsub|shardnumsub" => Joins::Counts,
             _ => Joins::Same,
         };
         Self {
@@ -151,11 +159,12 @@ impl Gather {
         self.keys
     }
 
-    /// Bytes of replies that are in several pieces: they are copied.
+    /// Bytes of replies that are copied: of those that are in several pieces, or show names.
     #[must_use]
-    pub fn in_pieces(&self) -> usize {
-        let several = self.came.iter().filter(|(_, reply)| reply.len() > 1);
-        several.flat_map(|(_, reply)| reply).map(Bytes::len).sum()
+    pub fn copied(&self) -> usize {
+        let names = matches!(self.joins, Joins::Names | Joins::Counts);
+        let copied = (self.came.iter()).filter(|(_, reply)| names || reply.len() > 1);
+        copied.flat_map(|(_, reply)| reply).map(Bytes::len).sum()
     }
 
     /// Appends the one reply to `out`, once all have come.
@@ -196,6 +205,8 @@ impl Whole {
                 Some(())
             }
             (Some(b'*'), Joins::Least) => self.keep_least(reply),
+            (Some(b'*'), Joins::Names) => self.keep_all(reply),
+            (Some(b'*'), Joins::Counts) => self.add_up(reply),
             (Some(b'-'), _) => {
                 self.error.get_or_insert_with(|| reply.clone());
                 Some(())
@@ -227,6 +238,26 @@ impl Whole {
             at = end;
         }
         self.values = least;
+        Some(())
+    }
+
+    /// Names, behind those of other nodes.
+    fn keep_all(&mut self, reply: &Bytes) -> Option<()> {
+        self.values.extend(items(reply)?);
+        Some(())
+    }
+
+    /// Names with numbers, which are added to those of other nodes.
+    fn add_up(&mut self, reply: &Bytes) -> Option<()> {
+        let came = items(reply)?;
+        if self.values.is_empty() {
+            self.values = came;
+            return Some(());
+        }
+        let number = |text: &Bytes| parse_i64(text.get(1..text.len().checked_sub(2)?)?);
+        for (known, more) in self.values.iter_mut().zip(&came).skip(1).step_by(2) {
+            *known = format!(":{}\r\n", number(known)? + number(more)?).into();
+        }
         Some(())
     }
 
@@ -262,8 +293,30 @@ impl Whole {
             }
             Joins::Done => out.write(b"+OK\r\n"),
             Joins::Same | Joins::Least => self.values.iter().for_each(|part| out.write(part)),
+            Joins::Names => {
+                head(b'*', self.values.len(), &mut line);
+                let reply = [line, self.values.concat()].concat();
+                Shows::All.write(&reply, space, out);
+            }
+            Joins::Counts => {
+                head(b'*', self.values.len(), &mut line);
+                let reply = [line, self.values.concat()].concat();
+                Shows::Counts { shards: true }.write(&reply, space, out);
+            }
         }
     }
+}
+
+/// The items of a list; none: it is not whole.
+fn items(list: &Bytes) -> Option<Vec<Bytes>> {
+    let mut at = list.iter().position(|byte| *byte == b'\n')? + 1;
+    let mut items = Vec::new();
+    while at < list.len() {
+        let end = at + Scanner::default().end(&list[at..]).ok()??;
+        items.push(list.slice(at..end));
+        at = end;
+    }
+    Some(items)
 }
 
 #[cfg(test)]
@@ -294,6 +347,12 @@ mod tests {
         assert_eq!(everywhere("script|exists", &exists), "*3|:1|:0|:0|");
         assert_eq!(everywhere("script|exists", &exists[..1]), exists[0]);
         assert_eq!(everywhere("script|load", &["$2|ab|", "$2|ab|"]), "$2|ab|");
+        let names = ["*2|$5|{@t}a|$5|{@u}a|", "*0|", "*1|$5|{@t}b|"];
+        assert_eq!(everywhere("pubsub|shardchannels", &names), "*2|$1|a|$1|b|");
+        let counts = ["*4|$5|{@t}a|:1|$5|{@t}b|:0|", "*4|$5|{@t}a|:2|$5|{@t}b|:7|"];
+        let sums = "*4|$1|a|:3|$1|b|:7|";
+        assert_eq!(everywhere("pubsub|shardnumsub", &counts), sums);
+        assert_eq!(everywhere("pubsub|shardnumsub", &["*0|", "*0|"]), "*0|");
         let one_fails = ["$2|ab|", "-ERR '{@t}' no|", "$2|ab|"];
         assert_eq!(everywhere("script|load", &one_fails), "-ERR '' no|");
     }

@@ -163,12 +163,16 @@ fn command(item: &Value, before: Option<&Table>) -> Result<Command, TableError> 
         _ => (class(own, &keys, has), flags_of(has)),
     };
     let spec = spec(name, arity, class, flags, before);
+    let keys = match KeySpec::of_channels(name) {
+        Some(channels) => vec![channels],
+        None => keys.unwrap_or_default(),
+    };
     let subcommands = subcommands.items().iter().map(|item| {
         let sub = command(item, before)?;
         Ok((sub.spec.short_name().as_bytes().into(), sub))
     });
     Ok(Command {
-        keys: keys.unwrap_or_default(),
+        keys,
         subcommands: subcommands.collect::<Result<_, TableError>>()?,
         ..Command::new(spec, way)
     })

@@ -5,6 +5,8 @@ use smallvec::smallvec;
 
 use crate::{frame, Draft, Space, Table, Value, Way};
 
+mod walks;
+
 const COMMANDS: &[u8] = include_bytes!("tests/redis-7.0.15.resp");
 
 fn table() -> Table {
@@ -24,7 +26,7 @@ fn sent(table: &Table, request: &str, space: &Space) -> Result<String, String> {
     let command = table.find(&args).ok_or("unknown")?;
     match command.way {
         Way::Engine | Way::Waits | Way::Sort | Way::Script => {}
-        Way::Watch | Way::Channel | Way::Subscribe => {}
+        Way::Watch | Way::Channel | Way::Subscribe | Way::Shard | Way::EveryShard => {}
         way => return Err(format!("{way:?}")),
     }
     let mut out = Draft::default();
@@ -46,6 +48,14 @@ fn every_key_is_marked_and_nothing_else() {
         ("WATCH a b", "WATCH {@t}a {@t}b"),
         ("PUBLISH c m", "PUBLISH {@t}c m"),
         ("PSUBSCRIBE a* b", "PSUBSCRIBE {@t}a* {@t}b"),
+        ("SPUBLISH c m", "SPUBLISH {@t}c m"),
+        ("SSUBSCRIBE a b", "SSUBSCRIBE {@t}a {@t}b"),
+        ("SUNSUBSCRIBE", "SUNSUBSCRIBE"),
+        ("SUNSUBSCRIBE a", "SUNSUBSCRIBE {@t}a"),
+        ("PUBSUB SHARDCHANNELS", "PUBSUB SHARDCHANNELS {@t}*"),
+        ("PUBSUB SHARDCHANNELS a*", "PUBSUB SHARDCHANNELS {@t}a*"),
+        ("PUBSUB SHARDNUMSUB", "PUBSUB SHARDNUMSUB"),
+        ("PUBSUB SHARDNUMSUB a b", "PUBSUB SHARDNUMSUB {@t}a {@t}b"),
         ("PUBSUB CHANNELS", "PUBSUB CHANNELS {@t}*"),
         ("PUBSUB CHANNELS a*", "PUBSUB CHANNELS {@t}a*"),
         ("PUBSUB NUMSUB a b", "PUBSUB NUMSUB {@t}a {@t}b"),
@@ -110,13 +120,11 @@ fn what_is_not_certain_is_refused() {
         "FCALL f 0",
         "SCRIPT FLUSH",
         "SCRIPT KILL",
-        "SPUBLISH c m",
-        "SSUBSCRIBE c",
         "PUBSUB NUMPAT",
-        "PUBSUB SHARDCHANNELS",
+        "PUBSUB SHARDCHANNELS a b",
         "MIGRATE h 1 k 0 1",
         "CONFIG GET x",
-        "RANDOMKEY",
+        "WAIT 1 0",
         "ENTREMET.RANGE - +",
         "MEMORY DOCTOR",
     ] {
@@ -135,6 +143,10 @@ fn who_has_no_mark_cannot_reach_marked_keys() {
         "SORT a GET {@t}*",
         "COPY a {@",
         "PUBLISH {@t}c m",
+        "SPUBLISH {@t}c m",
+        "SSUBSCRIBE a {@t}c",
+        "SUNSUBSCRIBE {@t}c",
+        "PUBSUB SHARDNUMSUB {@t}c",
         "PSUBSCRIBE {@*",
         "SUBSCRIBE __keyevent@0__:del",
     ] {
@@ -161,6 +173,8 @@ fn what_a_command_is_follows_from_the_engine_s_words() {
         ("blpop", Way::Waits, Class::Other),
         ("watch", Way::Watch, Class::Other),
         ("publish", Way::Channel, Class::Other),
+        ("spublish", Way::Shard, Class::Other),
+        ("ssubscribe", Way::Subscribe, Class::Other),
         ("config", Way::Here, Class::Admin),
         ("ping", Way::Here, Class::Other),
         ("memory|usage", Way::Engine, Class::Get),
@@ -286,6 +300,7 @@ fn what_cannot_be_split_needs_one_partition() {
         "BITOP AND a b c",
         "SORT a BY w_*",
         "COPY a b",
+        "SSUBSCRIBE a b",
     ] {
         assert!(sent(&table, request, &space).is_err(), "{request}");
         assert!(parts(&table, request, &space).is_err(), "{request}");
@@ -293,99 +308,14 @@ fn what_cannot_be_split_needs_one_partition() {
     let crosses = sent(&table, "COPY a b", &space).expect_err("two partitions");
     assert!(crosses.starts_with("CROSSSLOT"), "{crosses}");
     assert!(sent(&table, "COPY {x}a {x}b", &space).is_ok());
+    assert!(sent(&table, "SSUBSCRIBE {x}a {x}b", &space).is_ok());
+    let each = sent(&table, "PUBSUB SHARDNUMSUB a b", &space).expect("of any partitions");
+    let names = each
+        .split(' ')
+        .skip(2)
+        .map(|name| space.own(name.as_bytes()));
+    assert_eq!(names.collect::<Vec<_>>(), [Some(&b"a"[..]), Some(b"b")]);
     assert!(parts(&table, "MGET {x}a {x}b", &space).is_err());
     assert!(parts(&table, "MSET a 1 b", &space).is_err());
     assert!(parts(&table, "MGET a b c", &Space::of("t")).is_err());
-}
-
-/// A walk over two nodes, with keys of two partitions at the first.
-#[test]
-fn a_walk_goes_over_all_nodes_and_deletes_by_partition() {
-    use crate::{Step, Walk, Walker};
-    let space = Space::in_parts("t", 3);
-    let marked = |key: &str| [space.mark(space.part(key.as_bytes())), key.as_bytes()].concat();
-    let args = ["FLUSHDB"];
-    let mut bytes = Vec::new();
-    frame(args.iter().map(|word| word.as_bytes()), &mut bytes);
-    let mut parser = Parser::new();
-    assert!(parser.parse(&bytes, &Limits::default()).is_ok());
-    let begun = Walker::begin(
-        Walk::Delete,
-        &parser.args(&bytes),
-        &space,
-        vec![8, 5],
-        1 << 20,
-    );
-    let (mut walker, node, _) = begun.expect("a walk");
-    assert_eq!(node, 5);
-    let mut page = b"*2\r\n$1\r\n0\r\n".to_vec();
-    let keys = ["a", "b", "c", "d", "{a}2"].map(marked);
-    frame(keys.iter().map(|key| &key[..]), &mut page);
-    let (mut reply, mut deleted, mut split) = (page, Vec::new(), false);
-    let second = loop {
-        let Step::Ask(node, request) = walker.step(&reply, &space) else {
-            panic!("the second node comes");
-        };
-        if node == 8 {
-            break request;
-        }
-        let request = Value::read(&request).expect("a request");
-        let words: Vec<Vec<u8>> = request.items()[1..]
-            .iter()
-            .map(|word| word.text().expect("text").into())
-            .collect();
-        assert!(words
-            .iter()
-            .all(|word| crate::slot(word) == crate::slot(&words[0])));
-        reply = match words.len() > 1 && !split {
-            true => b"-TRYAGAIN Multiple keys request during rehashing of slot\r\n".to_vec(),
-            false => {
-                deleted.extend(words);
-                b":1\r\n".to_vec()
-            }
-        };
-        split |= reply[0] == b'-';
-    };
-    assert!(split && second.starts_with(b"*6\r\n$4\r\nSCAN\r\n$1\r\n0\r\n"));
-    deleted.sort();
-    let mut expected = keys.to_vec();
-    expected.sort();
-    assert_eq!(deleted, expected);
-    assert_eq!(walker.step(b"*2\r\n$1\r\n0\r\n*0\r\n", &space), Step::Done);
-}
-
-#[test]
-fn a_scan_has_the_engine_look_at_no_more_at_once() {
-    let space = Space::of("t");
-    let asked = |request: &str| {
-        let mut bytes = Vec::new();
-        let words: Vec<&[u8]> = request.split(' ').map(str::as_bytes).collect();
-        frame(words.into_iter(), &mut bytes);
-        let mut parser = Parser::new();
-        assert!(parser.parse(&bytes, &Limits::default()).is_ok());
-        let mut out = Vec::new();
-        crate::scan(&parser.args(&bytes), &space, 1, &mut out).map(|_| {
-            let words = Value::read(&out).expect("a request");
-            let words = words.items().iter().map(|word| word.text().expect("text"));
-            words.collect::<Vec<_>>().join(" ")
-        })
-    };
-    for (request, expected) in [
-        ("SCAN 0", "SCAN 0 MATCH {@t}*"),
-        ("SCAN 7 COUNT 1000", "SCAN 7 MATCH {@t}* COUNT 1000"),
-        (
-            "SCAN 7 count 1001 TYPE set",
-            "SCAN 7 MATCH {@t}* count 1000 TYPE set",
-        ),
-        (
-            "SCAN 0 MATCH a* COUNT 9223372036854775807",
-            "SCAN 0 MATCH {@t}a* COUNT 1000",
-        ),
-        // The engine says what is wrong with them.
-        ("SCAN 0 COUNT 0", "SCAN 0 MATCH {@t}* COUNT 0"),
-        ("SCAN 0 COUNT x", "SCAN 0 MATCH {@t}* COUNT x"),
-    ] {
-        assert_eq!(asked(request).as_deref(), Ok(expected));
-    }
-    assert!(asked("SCAN 0 COUNT").is_err());
 }

@@ -42,11 +42,15 @@ pub struct Walker {
     walked: bool,
     /// Keys that are still to be deleted, those of a partition together; the last are under way.
     deletes: Vec<Vec<Box<[u8]>>>,
+    /// `RANDOMKEY`: a number that nobody can foresee, by which it picks.
+    chance: u64,
+    /// The node under way is walked over from its beginning.
+    from_start: bool,
 }
 
 impl Walker {
     /// Begins the walk that `args` ask for, over the nodes at these places; it keeps so many bytes
-    /// at most.
+    /// at most. By `chance`, any number, it chooses where something is to be chosen at random.
     ///
     /// # Errors
     /// The text of an error.
@@ -54,8 +58,9 @@ impl Walker {
         kind: Walk,
         args: &Args,
         space: &Space,
-        nodes: Vec<usize>,
+        mut nodes: Vec<usize>,
         bytes_max: usize,
+        chance: u64,
     ) -> Result<(Self, usize, Vec<u8>), &'static str> {
         let pattern = match kind {
             Walk::Keys => args.get(1),
@@ -68,10 +73,14 @@ impl Walker {
             }
             _ => b"*",
         };
+        let from_start = kind != Walk::Random;
+        if let (false, Some(turns)) = (from_start, (chance as usize).checked_rem(nodes.len())) {
+            nodes.rotate_left(turns);
+        }
         let mut walker = Self {
             kind,
             nodes,
-            cursor: b"0".to_vec(),
+            cursor: first_cursor(kind, chance),
             glob: space.glob(pattern),
             found: HashSet::new(),
             bytes: 0,
@@ -79,6 +88,8 @@ impl Walker {
             count: 0,
             walked: false,
             deletes: Vec::new(),
+            chance,
+            from_start,
         };
         match walker.on() {
             Step::Ask(node, request) => Ok((walker, node, request)),
@@ -150,6 +161,14 @@ impl Walker {
                     }
                 }
             }
+            Walk::Random => {
+                let own: Vec<&[u8]> = keys.map(|(_, own)| own).collect();
+                let place = (self.chance >> CURSOR_BITS) as usize;
+                if let Some(place) = place.checked_rem(own.len()) {
+                    self.found.insert(own[place].into());
+                    return Step::Done;
+                }
+            }
             Walk::Count | Walk::Scan => self.count += keys.count() as u64,
         }
         self.on()
@@ -168,9 +187,16 @@ impl Walker {
                 frame(words.into_iter(), &mut request);
                 request
             }
+            // It began somewhere: what lies before that is still to be looked at.
+            None if self.walked && !self.from_start => {
+                (self.walked, self.from_start) = (false, true);
+                self.look()
+            }
             None if self.walked => {
                 self.walked = false;
                 self.nodes.pop();
+                self.from_start = self.kind != Walk::Random;
+                self.cursor = first_cursor(self.kind, self.chance);
                 return self.on();
             }
             None => self.look(),
@@ -184,12 +210,30 @@ impl Walker {
         match self.kind {
             Walk::Delete => reply.ok(),
             Walk::Count | Walk::Scan => reply.int(self.count as i64),
+            Walk::Random => match self.found.iter().next() {
+                Some(key) => reply.bulk(key),
+                None => reply.null(),
+            },
             Walk::Keys => {
                 reply.array(self.found.len());
                 self.found.iter().for_each(|key| reply.bulk(key));
             }
         }
     }
+}
+
+/// Of a number by which is chosen, those that make a cursor: enough for the largest table of an
+/// engine, and for the number of a slot beside it.
+const CURSOR_BITS: u32 = 48;
+
+/// Where the walk over a node begins. An engine takes any number for a cursor, and goes on from
+/// there.
+fn first_cursor(kind: Walk, chance: u64) -> Vec<u8> {
+    let cursor = match kind {
+        Walk::Random => chance & ((1 << CURSOR_BITS) - 1),
+        _ => 0,
+    };
+    cursor.to_string().into_bytes()
 }
 
 /// Nodes that a cursor of `SCAN` can tell apart.

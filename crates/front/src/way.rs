@@ -23,6 +23,10 @@ pub enum Way {
     /// The same, and what is published is sent by the engine from then on (`SUBSCRIBE`), or no
     /// more.
     Subscribe,
+    /// `SPUBLISH`: a channel of a shard lies in a partition, as a key does.
+    Shard,
+    /// About channels of shards, at every node that may have some (`PUBSUB SHARDCHANNELS`).
+    EveryShard,
     /// Over the tenant's part of the keyspace, in steps.
     Walk(Walk),
     /// Refused, for this reason.
@@ -40,15 +44,18 @@ pub enum Walk {
     Count,
     /// `FLUSHDB`, `FLUSHALL`.
     Delete,
+    /// `RANDOMKEY`.
+    Random,
 }
 
 const WHOLE: &str = "it acts on the engine as a whole, which tenants share";
 const OTHER_DATABASE: &str = "tenants before an engine have one database, 0";
 const FUNCTIONS: &str = "the engine's functions are those of all tenants";
 const ALL_SCRIPTS: &str = "the engine's scripts are those of all tenants";
+const WAITS_FOR_OTHERS: &str = "the engine counts for a connection what that has written, and its \
+    connections here are those of many clients";
 const ENDS_SCRIPTS: &str =
     "it would end whatever runs, whosever that is; what runs for too long, the front ends itself";
-const SHARDS: &str = "channels that belong to shards are not there yet";
 const PATTERNS: &str = "it counts the patterns of all tenants";
 const UNKNOWN: &str = "which of its words are keys is not known";
 
@@ -62,12 +69,13 @@ impl Way {
             "keys" => Self::Walk(Walk::Keys),
             "dbsize" => Self::Walk(Walk::Count),
             "flushdb" | "flushall" => Self::Walk(Walk::Delete),
+            "randomkey" => Self::Walk(Walk::Random),
             // They tell of commands only.
             "object|help" | "xgroup|help" | "xinfo|help" | "script|help" => Self::Engine,
             _ if name == "command" || name.starts_with("command|") => Self::Engine,
             "move" | "swapdb" => Self::Refused(OTHER_DATABASE),
-            "randomkey" | "migrate" | "restore-asking" | "wait" | "waitaof" | "save" | "bgsave"
-            | "lastsave" => Self::Refused(WHOLE),
+            "migrate" | "restore-asking" | "save" | "bgsave" | "lastsave" => Self::Refused(WHOLE),
+            "wait" | "waitaof" => Self::Refused(WAITS_FOR_OTHERS),
             "eval" | "eval_ro" | "evalsha" | "evalsha_ro" => Self::Script,
             "script|load" | "script|exists" => Self::EveryNode,
             "script|kill" => Self::Refused(ENDS_SCRIPTS),
@@ -77,9 +85,11 @@ impl Way {
             }
             "publish" | "pubsub|channels" | "pubsub|numsub" => Self::Channel,
             "subscribe" | "psubscribe" | "unsubscribe" | "punsubscribe" => Self::Subscribe,
+            "ssubscribe" | "sunsubscribe" => Self::Subscribe,
+            "spublish" => Self::Shard,
+            "pubsub|shardchannels" | "pubsub|shardnumsub" => Self::EveryShard,
             "pubsub|help" => Self::Engine,
             "pubsub|numpat" => Self::Refused(PATTERNS),
-            "pubsub" | "pubsub|shardchannels" | "pubsub|shardnumsub" => Self::Refused(SHARDS),
             _ => return None,
         })
     }
@@ -87,7 +97,7 @@ impl Way {
     /// Of a command with these flags that is to be refused.
     pub(crate) fn by_flags(has: impl Fn(&str) -> bool) -> Option<Self> {
         if has("pubsub") {
-            Some(Self::Refused(SHARDS))
+            Some(Self::UNKNOWN)
         } else if has("admin") || has("module") {
             Some(Self::Refused(WHOLE))
         } else {

@@ -43,6 +43,7 @@ pub use rates::{House, Seen};
 pub use replicas::{Reading, Replica, Replicas};
 use talk::{About, Talk};
 pub use waits::{WaitingPlace, Waits};
+use waits::{PATTERNS_MAX, SHARD_CHANNELS_MAX};
 use watch::Watch;
 
 /// Between two looks at the engine.
@@ -108,10 +109,6 @@ impl UpstreamOptions {
     }
 }
 
-/// Patterns of channels that there may be: the engine compares each with whatever is published, by
-/// whomever.
-const PATTERNS_MAX: u32 = 4_096;
-
 /// What the last look found.
 #[derive(Clone)]
 pub struct Found {
@@ -147,6 +144,8 @@ pub struct Upstream {
     busy: Busy,
     /// Room for patterns of channels, of all connections.
     pub patterns: Arc<Waits>,
+    /// Likewise for channels of shards.
+    pub shard_channels: Arc<Waits>,
     /// Reading from replicas.
     pub reading: Reading,
     /// Of a cluster: how many partitions each tenant has.
@@ -184,6 +183,7 @@ impl Upstream {
         Ok(Self {
             waits: Waits::new(options.waiting),
             patterns: Waits::new(PATTERNS_MAX),
+            shard_channels: Waits::new(SHARD_CHANNELS_MAX),
             options,
             found: RwLock::new(found),
             links: LinkCounts::default(),

@@ -41,16 +41,16 @@ impl Connection {
 
     /// How many channels, and patterns of channels, it has subscribed to.
     pub fn subscriptions(&self) -> u64 {
-        self.pushes
-            .as_ref()
-            .map_or(0, |pushes| pushes.subscriptions)
+        let pushes = self.pushes.as_ref();
+        pushes.map_or(0, |pushes| pushes.subscriptions())
     }
 
     /// Whether a turn would take something of what is published.
     pub fn takes_pushes(&self) -> bool {
         // What has come in part of a long message has its tenant's memory, or no more is read.
         let readable = self.pushes.as_ref().is_some_and(|pushes| {
-            pushes.readable && pushes.held_bytes as u64 <= self.memory.charged + FREE_BYTES
+            let held = pushes.held_bytes() as u64;
+            pushes.readable().is_some() && held <= self.memory.charged + FREE_BYTES
         });
         let goes_on = matches!(self.parked, None | Some(Parked::Subscribing));
         readable && (goes_on || self.waits_at_engine()) && !self.closing && self.output.is_empty()

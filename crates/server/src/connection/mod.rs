@@ -29,7 +29,7 @@ pub use encoded::{Encoded, EncodedPart};
 pub use inbound::Inbound;
 pub use input::Input;
 pub use outstanding::{Alone, Early, Outstanding};
-pub use pushes::Pushes;
+pub use pushes::{Asks, Pushes};
 pub use ready::{Finished, Ready};
 pub use socket::{Progress, Socket};
 pub use tally::{Tally, Wait};
@@ -316,7 +316,7 @@ impl Connection {
             + waits
             + transaction.map_or(0, |transaction| transaction.bytes())
             + self.watched() * WATCH_BYTES
-            + self.pushes.as_ref().map_or(0, |pushes| pushes.held_bytes);
+            + self.pushes.as_ref().map_or(0, |pushes| pushes.held_bytes());
         match held as u64 + self.away().map_or(0, |away| away.bytes) {
             ..FREE_BYTES => 0,
             bytes => bytes,

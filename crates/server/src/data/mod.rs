@@ -13,7 +13,7 @@ mod keys;
 mod keyspace;
 mod long_double;
 mod number;
-mod random;
+pub mod random;
 mod rdb;
 mod sorted_sets;
 mod strings;

@@ -22,6 +22,11 @@ thread_local! {
         RefCell::new(Generator::new(RandomState::new().hash_one(0)));
 }
 
+/// Any number.
+pub fn any() -> u64 {
+    GENERATOR.with_borrow_mut(Generator::bits)
+}
+
 /// A number in `0..below`; `below` must not be zero. The bias is below 2^-32 for the sizes that
 /// occur.
 pub fn below(below: u64) -> u64 {

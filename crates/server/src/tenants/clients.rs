@@ -90,8 +90,8 @@ pub struct Client {
     pub queued: AtomicI32,
     /// It waits at an engine, and nobody has had it let go.
     blocked: AtomicBool,
-    /// Channels and patterns of channels that it has subscribed to.
-    subscriptions: [AtomicU32; 2],
+    /// Channels, patterns of channels, and channels of shards that it has subscribed to.
+    subscriptions: [AtomicU32; 3],
     /// Set by `CLIENT KILL`; its core closes it at the next look.
     pub killed: AtomicBool,
     /// The core it lives on.
@@ -189,16 +189,16 @@ impl Client {
         self.blocked.swap(false, Ordering::SeqCst)
     }
 
-    /// It has subscribed to so many channels and patterns.
-    pub fn subscribes(&self, subscriptions: [u64; 2]) {
+    /// It has subscribed to so many channels, patterns, and channels of shards.
+    pub fn subscribes(&self, subscriptions: [u64; 3]) {
         for (shown, count) in self.subscriptions.iter().zip(subscriptions) {
             shown.store(u32::try_from(count).unwrap_or(u32::MAX), Ordering::Relaxed);
         }
     }
 
-    /// How many channels and patterns it has subscribed to.
-    pub fn subscriptions(&self) -> [u32; 2] {
-        [0, 1].map(|kind| self.subscriptions[kind].load(Ordering::Relaxed))
+    /// How many channels, patterns, and channels of shards it has subscribed to.
+    pub fn subscriptions(&self) -> [u32; 3] {
+        [0, 1, 2].map(|kind| self.subscriptions[kind].load(Ordering::Relaxed))
     }
 
     /// Does something while it speaks for this tenant, and cannot become another's; none: it speaks
@@ -290,7 +290,7 @@ impl Clients {
             core: AtomicUsize::new(0),
             key: AtomicU64::new(ConnectionKey::NOBODY.packed()),
             blocked: AtomicBool::new(false),
-            subscriptions: [0; 2].map(AtomicU32::new),
+            subscriptions: [0; 3].map(AtomicU32::new),
             labels: Mutex::new(Labels::default()),
             tenant: Mutex::new(Arc::clone(tenant)),
         });

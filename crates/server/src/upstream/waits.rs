@@ -7,6 +7,14 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use policy::PrincipalId;
 
+/// Patterns of channels that there may be: the engine compares each with whatever is published, by
+/// whomever.
+pub(super) const PATTERNS_MAX: u32 = 4_096;
+
+/// Channels of shards that there may be, of which one tenant has half at most: when a slot moves
+/// away the engine ends all subscriptions to those of it in one go, and serves nobody meanwhile.
+pub(super) const SHARD_CHANNELS_MAX: u32 = 64 << 10;
+
 /// Room for them, of all cores.
 pub struct Waits {
     most: u32,

@@ -70,6 +70,23 @@ impl Front {
             }
         }
     }
+
+    /// Those of them that have a partition of the connection's tenant.
+    pub(super) fn with_parts(&self, connection: &Connection, space: &Space) -> Vec<usize> {
+        let parts = (0..space.parts()).filter_map(|part| self.nodes.of(space, part));
+        let parts: Vec<usize> = parts.collect();
+        let mut nodes = self.walked(connection);
+        nodes.retain(|place| parts.contains(place));
+        nodes
+    }
+
+    /// Whether a cluster-aware client asks a front that is the home of nothing of its tenant's.
+    pub(super) fn has_no_part(&mut self, connection: &Connection) -> bool {
+        let space = self.space(&connection.tenant);
+        self.knows(connection)
+            && !self.nodes.serving().is_empty()
+            && space.is_some_and(|space| self.with_parts(connection, &space).is_empty())
+    }
 }
 
 /// The answer of a walk over nothing.
@@ -83,6 +100,7 @@ pub(super) fn nothing(walk: Walk, mut reply: Reply<'_>) {
         Walk::Keys => reply.array(0),
         Walk::Count => reply.int(0),
         Walk::Delete => reply.ok(),
+        Walk::Random => reply.null(),
     }
 }
 

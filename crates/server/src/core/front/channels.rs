@@ -5,6 +5,7 @@
 //! many there are.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use front::{Command, Draft, Way};
 use policy::Nanos;
@@ -12,11 +13,12 @@ use resp::Args;
 
 use super::request::{NO_NODE, NO_SPACE};
 use super::{Forward, Front};
-use crate::connection::{Alone, Connection, Parked, Pushes};
+use crate::connection::{Alone, Asks, Connection, Parked};
 use crate::core::answer::{answered, refuse, reject, reply_of, Before};
 use crate::core::command::Flow;
 use crate::core::{Core, Used};
 use crate::tenants::{ConnectionKey, Ending};
+use crate::upstream::Waits;
 
 /// Words and bytes of one request about channels: a core looks at them all.
 const WORDS_MAX: usize = 1_024;
@@ -25,6 +27,9 @@ const BYTES_MAX: usize = 64 << 10;
 /// Channels and patterns of one connection: when it goes, the engine forgets them one by one, and
 /// serves nobody meanwhile.
 const SUBSCRIPTIONS_MAX: u64 = 16 << 10;
+
+const TOO_MANY_SHARD_CHANNELS: &str =
+    "ERR engine: there are as many channels of shards as may be, of this tenant or of all: when a slot moves, the engine ends all that are in it at once";
 
 /// What RESP2 lets nobody do who has subscribed.
 const ONLY: &str =
@@ -49,20 +54,16 @@ impl Core {
             return self.turned_down(connection, spec, "it cannot be part of a transaction", used);
         }
         used.words += args.len().min(WORDS_MAX) as u64;
-        if connection.pushes.is_none() && spec.name.ends_with("unsubscribe") {
-            if let Ok(()) = fits(spec.name, &args, 0) {
-                return self.told(connection, spec, |connection| {
-                    let before = Before::of(connection);
-                    has_ended(spec.name, connection, &args);
-                    answered(connection, spec.class, 1, before, 0, used)
-                });
-            }
-        }
         let asked = fits(spec.name, &args, connection.subscriptions());
         let asked =
             asked.and_then(|()| front.about_channels(key, connection, command, &args, self.now));
         match asked {
-            Ok(forward) => {
+            Ok(None) => self.told(connection, spec, |connection| {
+                let before = Before::of(connection);
+                has_ended(spec.name, connection, &args);
+                answered(connection, spec.class, 1, before, 0, used)
+            }),
+            Ok(Some(forward)) => {
                 used.requests += args.len() as u64 - 1;
                 connection.parked = Some(Parked::Subscribing);
                 connection.ending = Some(Ending::Done);
@@ -103,7 +104,7 @@ impl Core {
                 answered(connection, spec.class, 1, before, 0, used)
             })),
             _ => {
-                let text = format!("ERR Can't execute '{name}': {ONLY}");
+                let text = format!("ERR Can't execute '{}': {ONLY}", spec.name);
                 Some(self.told(connection, spec, |connection| {
                     reject(connection, spec.class, &text, used)
                 }))
@@ -114,7 +115,8 @@ impl Core {
 
 impl Front {
     /// A request about channels, with the node to which it goes: the one of the tenant's first
-    /// partition, where all of it that is published comes by.
+    /// partition, where all that is published comes by, but for channels of shards. None: it ends
+    /// what there is not.
     fn about_channels(
         &mut self,
         key: ConnectionKey,
@@ -122,30 +124,76 @@ impl Front {
         command: &Command,
         args: &Args<'_>,
         now: Nanos,
-    ) -> Result<Forward, Cow<'static, str>> {
+    ) -> Result<Option<Forward>, Cow<'static, str>> {
+        let (spec, shards) = (command.spec, command.of_shards());
         let space = self.space(&connection.tenant).ok_or(NO_SPACE)?;
         let mut draft = Draft::with_room(args.len_bytes() + 64);
-        command.write(args, &space, &mut draft)?;
+        let part = command.write(args, &space, &mut draft)?.part;
         draft.begin(1);
         draft.text(b"PING");
-        let known = self.subscribers.node(key);
-        let node = known.or_else(|| self.nodes.of(&space, 0)).ok_or(NO_NODE)?;
-        let mut places = Vec::new();
-        if command.spec.name == "psubscribe" {
-            let all = (1..args.len()).map(|_| self.upstream.patterns.enter(connection.tenant.id));
-            places = all.collect::<Option<_>>().ok_or(TOO_MANY_PATTERNS)?;
+        if spec.name == "ssubscribe" {
+            let slot = || command.slot(args);
+            self.stays(connection, spec, slot, (&space, part), now)?;
         }
-        if connection.pushes.is_none() {
-            connection.pushes = Some(Pushes::new(self.place_for(connection)?));
+        let pushes = connection.pushes.as_ref();
+        let known = pushes.and_then(|pushes| match shards {
+            true if part.is_none() => pushes.sharded_at(),
+            true => None,
+            false => pushes.plain_at(),
+        });
+        let node = known.or_else(|| self.nodes.of(&space, part.unwrap_or(0)));
+        let node = node.ok_or(NO_NODE)?;
+        if spec.name.ends_with("unsubscribe") {
+            let there = pushes.map_or(0, |pushes| match shards {
+                true => pushes.shards_at(node),
+                false => pushes.plain(),
+            });
+            if there == 0 {
+                return Ok(None);
+            }
         }
-        if let Some(pushes) = &mut connection.pushes {
-            pushes.ask(places, now);
-        }
+        let asks = self.asks(connection, command, args, node)?;
+        let pushes = connection.pushes.get_or_insert_default();
+        pushes.ask(asks, now);
         let pieces = draft.pieces();
-        Ok(Forward {
+        Ok(Some(Forward {
             alone: Some(Alone::Subscribes),
-            ..Forward::new(key, connection, space, command.spec, pieces, node)
-        })
+            slot: part.map(|part| space.slot(part)),
+            ..Forward::new(key, connection, space, spec, pieces, node)
+        }))
+    }
+
+    /// The places that a request about channels takes.
+    ///
+    /// # Errors
+    /// The text of an error: there are none.
+    fn asks(
+        &self,
+        connection: &Connection,
+        command: &Command,
+        args: &Args<'_>,
+        node: usize,
+    ) -> Result<Asks, &'static str> {
+        let all = |waits: &Arc<Waits>| -> Option<Vec<_>> {
+            let each = (1..args.len()).map(|_| waits.enter(connection.tenant.id));
+            each.collect()
+        };
+        let mut asks = Asks {
+            plain_at: (!command.of_shards()).then_some(node),
+            ..Asks::default()
+        };
+        match command.spec.name {
+            "psubscribe" => {
+                asks.patterns = all(&self.upstream.patterns).ok_or(TOO_MANY_PATTERNS)?;
+            }
+            "ssubscribe" => {
+                let places = all(&self.upstream.shard_channels);
+                asks.shards = places.ok_or(TOO_MANY_SHARD_CHANNELS)?;
+            }
+            _ => {}
+        }
+        asks.link = self.place_of_link(connection, Some(node))?;
+        Ok(asks)
     }
 }
 
@@ -166,6 +214,11 @@ fn fits(name: &str, args: &Args<'_>, subscriptions: u64) -> Result<(), Cow<'stat
 
 /// Answers what ends subscriptions where there are none.
 fn has_ended(name: &str, connection: &mut Connection, args: &Args<'_>) {
+    let pushes = connection
+        .pushes
+        .as_ref()
+        .filter(|_| name == "sunsubscribe");
+    let left = pushes.map_or(0, |pushes| pushes.shards());
     let mut reply = reply_of(connection);
     let mut one = |channel: Option<&[u8]>| {
         reply.push(3);
@@ -174,7 +227,7 @@ fn has_ended(name: &str, connection: &mut Connection, args: &Args<'_>) {
             Some(channel) => reply.bulk(channel),
             None => reply.null(),
         }
-        reply.int(0);
+        reply.int(left as i64);
     };
     match args.len() {
         1 => one(None),

@@ -45,7 +45,7 @@ fn encode(
         requests,
         alone,
         script: command.way.scripts(),
-        every_node: command.way == Way::EveryNode,
+        every_node: matches!(command.way, Way::EveryNode | Way::EveryShard),
         slot: None,
     };
     if let Some((gather, parts)) = command.split(args, space)? {

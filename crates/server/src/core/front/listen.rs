@@ -22,8 +22,8 @@ impl Core {
         };
         if let Some(noticed) = self.subscriber_noticed(&mut front, event) {
             self.front = Some(front);
-            if let Some((key, last)) = noticed {
-                self.may_take_pushes(key, last);
+            if let Some((whose, last)) = noticed {
+                self.may_take_pushes(whose, last);
             }
             return;
         }

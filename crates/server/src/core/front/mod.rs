@@ -30,8 +30,10 @@ mod request;
 mod rewrite;
 mod scripts;
 mod send;
+mod shards;
 mod sizes;
 mod stale;
+mod subscriber;
 mod transaction;
 mod unblock;
 mod walk;
@@ -56,9 +58,9 @@ use crate::upstream::{Took, Upstream};
 use claim::Claim;
 use links::LinkId;
 use nodes::Nodes;
-use pushes::Subscribers;
 pub use rewrite::Rewritten;
 use sizes::{Sizes, Whose, LARGE_BYTES};
+use subscriber::Subscribers;
 pub use weigh::NodeWeights;
 
 /// Connections have smaller tokens: their place, of 32 bits. Doors have the largest.
@@ -389,6 +391,6 @@ impl Core {
         self.front = Some(front);
         silent
             .into_iter()
-            .for_each(|key| self.may_take_pushes(key, true));
+            .for_each(|whose| self.may_take_pushes(whose, true));
     }
 }

@@ -1,23 +1,21 @@
 //! What is published: a client that subscribes has a connection to the engine there, too, a link by
-//! which it is sent that.
+//! which it is sent that; to each node of a cluster that has some of its channels, one.
 //!
 //! The link is read in turns of the connection's, in its tenant's line, as its socket is: who
 //! publishes to a thousand subscribers uses his tenant's share for it. A client that does not take
 //! what comes lets the engine's buffer for it grow, until the engine closes the link, as it would
 //! close the client itself (`client-output-buffer-limit`).
 
-use std::collections::HashMap;
-
 use bytes::Bytes;
-use front::{Push, Space};
+use front::Push;
 use mio::event::Event;
-use mio::Token;
-use policy::{Nanos, PrincipalId};
+use policy::Nanos;
 use stage::Permit;
 use telemetry::Class;
 
-use super::link::{Heard, Link, BYTES_AT_ONCE};
+use super::link::{Heard, BYTES_AT_ONCE};
 use super::request::NO_SPACE;
+use super::subscriber::{PushLinkOf, Turn};
 use super::{Forward, Front};
 use crate::connection::{Connection, Parked, Ready};
 use crate::core::answer::reply_of;
@@ -25,51 +23,9 @@ use crate::core::turn::After;
 use crate::core::Core;
 use crate::tenants::ConnectionKey;
 
-/// Tokens of these links: behind them is the place of their connection.
-const PUSH_TOKENS: usize = 1 << 50;
-
 /// What a byte of a request about channels is charged of the engine's time, some µs a channel: the
 /// answers are read in turns of the connection's, so that when they come tells nothing.
 const BYTE_NS: Nanos = 50;
-
-/// The links of a core's connections that have subscribed, by their places.
-#[derive(Default)]
-pub(super) struct Subscribers {
-    links: HashMap<u32, Subscriber>,
-}
-
-struct Subscriber {
-    key: ConnectionKey,
-    /// The place of its node.
-    node: usize,
-    link: Link,
-    /// Why nothing more comes.
-    over: Option<String>,
-    /// The turn at the engine of the request that is out.
-    turn: Option<Turn>,
-}
-
-/// A turn of a request about channels.
-pub(super) struct Turn {
-    node: usize,
-    tenant: PrincipalId,
-    permit: Permit,
-    /// What it is charged.
-    ns: Nanos,
-}
-
-impl Subscribers {
-    /// How many there are.
-    pub(super) fn len(&self) -> usize {
-        self.links.len()
-    }
-
-    /// The place of the node to which a connection's goes.
-    pub(super) fn node(&self, key: ConnectionKey) -> Option<usize> {
-        let subscriber = self.links.get(&key.index);
-        subscriber.map(|subscriber| subscriber.node)
-    }
-}
 
 impl Core {
     /// Sends a request about channels that the stage has let go, by its connection's link, which is
@@ -88,29 +44,21 @@ impl Core {
             permit,
             ns: BYTE_NS * bytes as Nanos,
         };
-        let subscriber = front.subscribers.links.entry(key.index);
-        let subscriber = subscriber.or_insert_with(|| {
-            let token = Token(PUSH_TOKENS + key.index as usize);
-            let link = Link::at(forward.protocol, false, token);
-            let (over, turn) = (None, None);
-            Subscriber {
-                key,
-                node,
-                link,
-                over,
-                turn,
-            }
-        });
+        if let Some(pushes) = (self.places.get(key)).and_then(|its| its.pushes.as_mut()) {
+            pushes.open(node);
+        }
+        let subscriber = front.subscribers.enter((key, node), forward.protocol);
         let at = front.nodes.get(node).at;
         let (options, registry) = (&front.upstream.options, self.poll.registry());
         subscriber.turn = Some(turn);
         match subscriber.link.ready(self.now, at, options, registry) {
             Ok(()) => {
-                subscriber.link.say(forward.pieces);
+                subscriber.link.say(forward.pieces.clone());
                 subscriber.flush();
             }
             Err(why) => subscriber.over = Some(why),
         }
+        subscriber.asked = Some(forward);
         subscriber.over.is_none()
     }
 
@@ -128,10 +76,8 @@ impl Core {
         &mut self,
         front: &mut Front,
         event: &Event,
-    ) -> Option<Option<(ConnectionKey, bool)>> {
-        let place = event.token().0.checked_sub(PUSH_TOKENS)?;
-        let place = u32::try_from(place).ok()?;
-        let Some(subscriber) = front.subscribers.links.get_mut(&place) else {
+    ) -> Option<Option<(PushLinkOf, bool)>> {
+        let Some(subscriber) = front.subscribers.at(event.token())? else {
             return Some(None);
         };
         if event.is_writable() {
@@ -143,19 +89,19 @@ impl Core {
             return Some(None);
         }
         // When its connection reads the answer is that one's affair: others wait for the permit.
-        let (key, turn) = (subscriber.key, subscriber.turn.take());
+        let (of, turn) = (subscriber.of, subscriber.turn.take());
         self.end_turn(turn, false);
-        Some(Some((key, ends)))
+        Some(Some((of, ends)))
     }
 
-    /// Something may have come for a connection, perhaps the `last`: it takes a turn for that. Who
-    /// does not take what came before is closed then.
-    pub(super) fn may_take_pushes(&mut self, key: ConnectionKey, last: bool) {
+    /// Something may have come by a link, perhaps the `last`: its connection takes a turn for that.
+    /// Who does not take what came before is closed then.
+    pub(super) fn may_take_pushes(&mut self, (key, node): PushLinkOf, last: bool) {
         let Some(mut connection) = self.places.lift(key) else {
             return;
         };
         if let Some(pushes) = &mut connection.pushes {
-            pushes.readable = true;
+            pushes.set_readable(node, true);
         }
         let stuck = last && !connection.output.is_empty();
         self.put_back(key, connection, self.now);
@@ -166,22 +112,19 @@ impl Core {
 
     /// Once a second: an engine that does not answer is not waited for for ever. Returns who is to
     /// hear of it.
-    pub(super) fn look_at_subscribers(
-        &mut self,
-        front: &mut Front,
-        now: Nanos,
-    ) -> Vec<ConnectionKey> {
+    pub(super) fn look_at_subscribers(&mut self, front: &mut Front, now: Nanos) -> Vec<PushLinkOf> {
         let patience = front.upstream.options.patience;
         let mut silent = Vec::new();
-        for subscriber in front.subscribers.links.values_mut() {
-            let connection = self.places.get(subscriber.key);
+        let all = front.subscribers.all();
+        for subscriber in all.filter(|subscriber| subscriber.asked.is_some()) {
+            let connection = self.places.get(subscriber.of.0);
             let pushes = connection.and_then(|connection| connection.pushes.as_ref());
-            let asked_at = pushes.and_then(|pushes| pushes.asked_at);
+            let asked_at = pushes.and_then(|pushes| pushes.asked_at());
             let waited_ns = asked_at.map_or(0, |at| now.saturating_sub(at));
             if waited_ns > patience.as_nanos() as Nanos {
                 let why = format!("it has said nothing for {} s", patience.as_secs());
                 subscriber.over = Some(why);
-                silent.push(subscriber.key);
+                silent.push(subscriber.of);
                 self.end_turn(subscriber.turn.take(), true);
             }
         }
@@ -202,28 +145,41 @@ impl Core {
         self.wire.scratch = scratch;
         let after = match taken {
             Ok(()) => After::Keep,
-            Err(why) => self.subscriptions_lost(&mut front, key, connection, &why),
+            Err((node, why)) => self.subscriptions_lost(&mut front, (key, node), connection, &why),
         };
         self.front = Some(front);
         after
     }
 
-    /// The link of a connection is gone. Who has subscribed to something is closed, as by an engine
-    /// that goes: it connects and subscribes again.
+    /// A link of a connection is gone. Who has subscribed to something there is closed, as by an
+    /// engine that goes: it connects and subscribes again.
     fn subscriptions_lost(
         &mut self,
         front: &mut Front,
-        key: ConnectionKey,
+        (key, node): PushLinkOf,
         connection: &mut Connection,
         why: &str,
     ) -> After {
-        let new = connection.subscriptions() == 0;
-        self.end_turn(front.end_pushes(key, connection), true);
-        if new && matches!(connection.parked, Some(Parked::Subscribing)) {
-            connection.parked = None;
-            reply_of(connection).error(&away("engine", why));
+        let pushes = connection.pushes.as_ref();
+        let new = pushes.is_none_or(|pushes| !pushes.uses(node));
+        if new {
+            let asked = front
+                .subscribers
+                .find((key, node))
+                .is_some_and(|its| its.asked.is_some());
+            let turn = front.end_link((key, node), connection);
+            self.end_turn(turn, true);
+            if asked {
+                answered(connection);
+                reply_of(connection).error(&away(&front.nodes.says(node), why));
+            }
+            front.end_if_over(key, connection);
             return After::Keep;
         }
+        let turns = front.end_pushes(key, connection);
+        turns
+            .into_iter()
+            .for_each(|turn| self.end_turn(Some(turn), true));
         tracing::info!(
             tenant = connection.tenant.name,
             client = connection.client.id,
@@ -235,144 +191,144 @@ impl Core {
     /// Takes what has come for a connection.
     ///
     /// # Errors
-    /// Why nothing more comes.
+    /// Why nothing more comes by which link.
     fn take_some(
         &mut self,
         front: &mut Front,
         key: ConnectionKey,
         connection: &mut Connection,
         scratch: &mut [u8],
-    ) -> Result<(), String> {
-        let space = front.space(&connection.tenant).ok_or(NO_SPACE)?;
+    ) -> Result<(), (usize, String)> {
         let mut left = BYTES_AT_ONCE;
         while left > 0 {
-            let subscriber = front.subscribers.links.get_mut(&key.index);
-            let (Some(subscriber), Some(pushes)) = (subscriber, &mut connection.pushes) else {
+            let Some(node) = (connection.pushes.as_ref()).and_then(|pushes| pushes.readable())
+            else {
                 return Ok(());
             };
-            if let Some(why) = subscriber.over.take() {
-                return Err(why);
-            }
             let most = left.min(scratch.len());
-            let count = match subscriber.link.read(&mut scratch[..most]) {
-                Heard::Bytes(count) => count,
-                Heard::Nothing => {
-                    pushes.readable = false;
-                    return Ok(());
-                }
-                Heard::Lost(why) => return Err(why),
-            };
-            left -= count;
-            let came = subscriber.hear(&scratch[..count], &space)?;
-            pushes.held_bytes = subscriber.link.needs();
-            if came.iter().any(|one| one.push == Push::Pong) {
-                self.end_turn(subscriber.turn.take(), false);
-            }
-            came.into_iter().for_each(|one| one.take(connection));
-            if (connection.pushes.as_ref()).is_some_and(|pushes| pushes.are_over()) {
-                front.end_pushes(key, connection);
-            }
+            let read = self.take_from(front, (key, node), connection, &mut scratch[..most]);
+            left -= read.map_err(|why| (node, why))?;
+        }
+        if let Some(pushes) = &mut connection.pushes {
+            pushes.take_turns();
         }
         Ok(())
     }
-}
 
-impl Subscriber {
-    /// Sends what there is to send.
-    fn flush(&mut self) {
-        loop {
-            match self.link.flush() {
-                Ok(true) => {}
-                Ok(false) => return,
-                Err(error) => {
-                    self.over = Some(error.to_string());
-                    return;
-                }
-            }
-        }
-    }
-
-    /// What there is with these bytes more.
+    /// Takes what has come by one link, as much as fits. Returns how many bytes.
     ///
     /// # Errors
     /// Why nothing more comes.
-    fn hear(&mut self, bytes: &[u8], space: &Space) -> Result<Vec<Came>, String> {
-        let (link, mut came) = (&mut self.link, Vec::new());
-        link.input.extend_from_slice(bytes);
-        while !link.input.is_empty() {
-            let end = link.scanner.end(&link.input);
-            let Some(end) = end.map_err(|why| why.to_string())? else {
-                link.keep();
-                break;
-            };
-            let (pieces, _) = link.take_pieces();
-            let rest = link.input.split_to(end).freeze();
-            if link.greets() {
-                link.greeted(&rest)?;
-                continue;
-            }
-            let push = Push::read(pieces.first().unwrap_or(&rest), space);
-            came.push(Came { push, pieces, rest });
+    fn take_from(
+        &mut self,
+        front: &mut Front,
+        of: PushLinkOf,
+        connection: &mut Connection,
+        scratch: &mut [u8],
+    ) -> Result<usize, String> {
+        let space = front.space(&connection.tenant).ok_or(NO_SPACE)?;
+        let subscriber = front.subscribers.find(of);
+        let (Some(subscriber), Some(pushes)) = (subscriber, &mut connection.pushes) else {
+            return Err("it is gone".into());
+        };
+        if let Some(why) = subscriber.over.take() {
+            return Err(why);
         }
-        self.flush();
-        Ok(came)
+        let count = match subscriber.link.read(scratch) {
+            Heard::Bytes(count) => count,
+            Heard::Nothing => {
+                pushes.set_readable(of.1, false);
+                return Ok(0);
+            }
+            Heard::Lost(why) => return Err(why),
+        };
+        let came = subscriber.hear(&scratch[..count], &space)?;
+        pushes.hold(of.1, subscriber.link.needs());
+        for one in came {
+            match one.push {
+                Push::Pong => self.is_answered(front, of, connection),
+                _ => one.take(of.1, connection),
+            }
+        }
+        let uses = (connection.pushes.as_ref()).is_some_and(|pushes| pushes.uses(of.1));
+        let asked = front
+            .subscribers
+            .find(of)
+            .is_some_and(|its| its.asked.is_some());
+        if !uses && !asked {
+            front.end_link(of, connection);
+        }
+        front.end_if_over(of.0, connection);
+        Ok(count)
+    }
+
+    /// All answers to a request about channels have come.
+    fn is_answered(&mut self, front: &mut Front, of: PushLinkOf, connection: &mut Connection) {
+        let Some(subscriber) = front.subscribers.find(of) else {
+            return;
+        };
+        let (turn, elsewhere) = (subscriber.turn.take(), subscriber.elsewhere.take());
+        let forward = subscriber.asked.take();
+        self.end_turn(turn, false);
+        let uses = (connection.pushes.as_ref()).is_some_and(|pushes| pushes.uses(of.1));
+        if !uses {
+            front.end_link(of, connection);
+        }
+        let goes_on = forward.map_or(Ok(false), |forward| {
+            self.goes_on_elsewhere(front, connection, forward, elsewhere)
+        });
+        match goes_on {
+            Ok(true) => {}
+            Ok(false) => answered(connection),
+            Err(text) => {
+                answered(connection);
+                reply_of(connection).error(&text);
+            }
+        }
     }
 }
 
-/// Something that has come as a whole.
-struct Came {
-    push: Push,
-    /// Its beginning, if it is long.
-    pieces: Vec<Bytes>,
-    rest: Bytes,
-}
-
-impl Came {
-    /// Gives it to its connection.
-    fn take(self, connection: &mut Connection) {
-        let Some(pushes) = &mut connection.pushes else {
-            return;
-        };
-        match self.push {
-            Push::Foreign => {}
-            Push::Pong => {
-                pushes.answered();
-                if matches!(connection.parked, Some(Parked::Subscribing)) {
-                    connection.parked = None;
-                    connection.tally.count(Class::Other);
-                }
-            }
-            Push::Pass {
-                begin,
-                from,
-                subscriptions,
-            } => {
-                if let Some((count, of_pattern)) = subscriptions {
-                    pushes.count(count, of_pattern);
-                    connection.client.subscribes(pushes.counts());
-                }
-                let out = &mut connection.output;
-                out.write(&begin);
-                let mut from = from;
-                for piece in self.pieces {
-                    out.write_bytes(piece.slice(std::mem::take(&mut from)..));
-                }
-                out.write(&self.rest[from..]);
-            }
-        }
+/// What a connection has asked about channels is answered.
+fn answered(connection: &mut Connection) {
+    if let Some(pushes) = &mut connection.pushes {
+        pushes.answered();
+    }
+    if matches!(connection.parked, Some(Parked::Subscribing)) {
+        connection.parked = None;
+        connection.tally.count(Class::Other);
     }
 }
 
 impl Front {
-    /// A connection is sent nothing any more. Returns the turn of what it has asked.
+    /// A connection is sent nothing any more. Returns the turns of what it has asked.
     pub(super) fn end_pushes(
         &mut self,
         key: ConnectionKey,
         connection: &mut Connection,
-    ) -> Option<Turn> {
-        connection.pushes.take()?;
-        connection.client.subscribes([0; 2]);
-        self.subscribers.links.remove(&key.index)?.turn
+    ) -> Vec<Turn> {
+        let nodes = connection.pushes.as_ref().map(|pushes| pushes.nodes());
+        let nodes = nodes.unwrap_or_default().into_iter();
+        let turns = nodes.filter_map(|node| self.end_link((key, node), connection));
+        let turns = turns.collect();
+        if connection.pushes.take().is_some() {
+            connection.client.subscribes([0; 3]);
+        }
+        turns
+    }
+
+    /// A connection is sent nothing any more by a link. Returns the turn of what it has asked.
+    fn end_link(&mut self, (key, node): PushLinkOf, connection: &mut Connection) -> Option<Turn> {
+        if let Some(pushes) = &mut connection.pushes {
+            pushes.close(node);
+        }
+        self.subscribers.remove((key, node))?.turn
+    }
+
+    /// Where a connection has subscribed to nothing, and has asked nothing, it is like others.
+    fn end_if_over(&mut self, key: ConnectionKey, connection: &mut Connection) {
+        if (connection.pushes.as_ref()).is_some_and(|pushes| pushes.are_over()) {
+            self.end_pushes(key, connection);
+        }
     }
 }
 

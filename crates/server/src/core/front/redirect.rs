@@ -25,28 +25,49 @@ impl Core {
         elsewhere: Elsewhere,
         now: Nanos,
     ) {
-        let from = forward.node;
         if forward.alone == Some(Alone::Settles) && !matches!(elsewhere, Elsewhere::Down(_)) {
             // What was watched is there no more.
             return self.changed(forward);
         }
+        match self.goes_to(front, &mut forward, elsewhere, now) {
+            Err(text) => self.fail_forward(forward, &text),
+            Ok(Some(place)) => {
+                forward.node = place;
+                self.line_up_again(forward);
+            }
+            Ok(None) => self.try_later(front, forward, now),
+        }
+    }
+
+    /// Where a request is sent on to; none: it is tried again after a while.
+    ///
+    /// # Errors
+    /// The text of an error: it cannot be done.
+    pub(super) fn goes_to(
+        &mut self,
+        front: &mut Front,
+        forward: &mut Forward,
+        elsewhere: Elsewhere,
+        now: Nanos,
+    ) -> Result<Option<usize>, String> {
+        let from = forward.node;
         forward.hops += 1;
         if forward.hops == 1 {
             forward.sent_on_at = now;
         }
         let waited = now.saturating_sub(forward.sent_on_at);
         if waited > front.upstream.options.patience.as_nanos() as Nanos {
-            let text = "ERR engine: the slot of its keys moves from node to node all the time; nothing was done";
-            return self.fail_forward(forward, text);
+            return Err("ERR engine: the slot of its keys moves from node to node all the time; nothing was done".into());
         }
         let to = match elsewhere {
             Elsewhere::Down(why) => {
                 front.upstream.look_soon();
-                let text = format!("ERR engine: its cluster is down ({why}); nothing was done");
-                return self.fail_forward(forward, &text);
+                return Err(format!(
+                    "ERR engine: its cluster is down ({why}); nothing was done"
+                ));
             }
             Elsewhere::TryAgain => None,
-            said if forward.script => script_to(front, &mut forward, said),
+            said if forward.script => script_to(front, forward, said),
             Elsewhere::Moved { slot, node } => {
                 front.upstream.look_soon();
                 forward.asking = false;
@@ -66,17 +87,14 @@ impl Core {
             }
         };
         self.make_stages(front, now);
-        match to.filter(|_| forward.hops % HOPS_AT_ONCE != 0) {
-            Some(place) => {
-                forward.node = place;
-                self.line_up_again(forward);
-            }
-            None => {
-                let at = now + AGAIN_AFTER_NS;
-                front.later.push((at, forward));
-                self.agenda.wake_by(at);
-            }
-        }
+        Ok(to.filter(|_| forward.hops % HOPS_AT_ONCE != 0))
+    }
+
+    /// A request is tried again after a while.
+    pub(super) fn try_later(&mut self, front: &mut Front, forward: Forward, now: Nanos) {
+        let at = now + AGAIN_AFTER_NS;
+        front.later.push((at, forward));
+        self.agenda.wake_by(at);
     }
 
     /// Tries again what was to be tried again by now, from the node that has the slot.

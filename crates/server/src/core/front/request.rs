@@ -6,6 +6,7 @@ use front::{Command, Way};
 use resp::{Args, Protocol};
 use stage::Terms;
 
+use super::shards::no_channels;
 use super::{Forward, Forwards, Front};
 use crate::connection::{Connection, Outstanding, Parked};
 use crate::core::answer::{reject, turn_away};
@@ -88,7 +89,7 @@ impl Core {
         let goes_out = (command.way.scripts()
             || matches!(
                 command.way,
-                Way::Engine | Way::Sort | Way::Waits | Way::Channel
+                Way::Engine | Way::Sort | Way::Waits | Way::Channel | Way::Shard | Way::EveryShard
             ))
             && command.spec.takes(args.len())
             && args.len() <= TURN_WORDS_MAX
@@ -108,16 +109,21 @@ impl Core {
         if command.way == Way::Here {
             return self.here(front, key, connection, args, used);
         }
-        if let Some(flow) = self.not_let_in(key, connection, command.spec, args, used) {
+        let spec = command.spec;
+        if let Some(flow) = self.not_let_in(key, connection, spec, args, used) {
             return flow;
         }
-        let spec = command.spec;
         if let Some(why) = self.refuses(connection, command) {
             return self.turned_down(connection, spec, why, used);
         }
         match command.way {
             Way::Watch => return self.watch_at_engine(front, key, connection, command, args, used),
             Way::Subscribe => return self.subscribe(front, key, connection, command, args, used),
+            Way::EveryShard if front.has_no_part(connection) => {
+                return self.told(connection, spec, |connection| {
+                    no_channels(connection, spec, &args, used)
+                });
+            }
             _ => {}
         }
         if transaction {
@@ -248,7 +254,10 @@ impl Core {
                 })
             }
             Action::Session(Is::Reset) if connection.pushes.is_some() => {
-                self.end_turn(front.end_pushes(key, connection), true);
+                let turns = front.end_pushes(key, connection);
+                turns
+                    .into_iter()
+                    .for_each(|turn| self.end_turn(Some(turn), true));
                 self.command(key, connection, args, used)
             }
             // The engine answers these in their place among the others.

@@ -55,7 +55,7 @@ impl Forward {
     /// Keys that have a place in its reply, and bytes that are copied or may have to be moved.
     fn effort(&self, raw: &Raw) -> [usize; 2] {
         match raw {
-            Raw::Parts(parts) => [parts.keys(), parts.in_pieces()],
+            Raw::Parts(parts) => [parts.keys(), parts.copied()],
             Raw::One(reply) => {
                 let held = self.walk.as_ref().map_or(0, |walk| walk.holds());
                 [0, held.max(reply.iter().map(Bytes::len).sum())]

@@ -123,7 +123,11 @@ impl Front {
         connection: &Connection,
         encoded: Encoded,
     ) -> Result<Forwards, &'static str> {
-        let (nodes, part) = (self.nodes.serving(), encoded.parts.first());
+        let nodes = match encoded.script {
+            true => self.nodes.serving().to_vec(),
+            false => self.with_parts(connection, &encoded.space),
+        };
+        let part = encoded.parts.first();
         let part = part.filter(|_| !nodes.is_empty()).ok_or(NO_NODE)?;
         let forwards = nodes.iter().map(|node| {
             let space = Arc::clone(&encoded.space);

@@ -52,11 +52,11 @@ impl Core {
         }
         let (at, upstream) = (front.nodes.get(place).at, Arc::clone(&front.upstream));
         if forward.alone == Some(Alone::Subscribes) {
-            let key = forward.key;
+            let whose = (forward.key, place);
             let sent = self.send_about_channels(&mut front, forward, permit);
             self.front = Some(front);
             if !sent {
-                self.may_take_pushes(key, true);
+                self.may_take_pushes(whose, true);
             }
             return;
         }
@@ -206,13 +206,15 @@ impl Core {
             return;
         };
         front.unwatch(connection);
-        let turn = front.end_pushes(key, connection);
+        let turns = front.end_pushes(key, connection);
         if let Some(Parked::Engine(outstanding)) = &connection.parked {
             if let Some((place, index)) = outstanding.goes_alone() {
                 let protocol = connection.session.state.protocol;
                 front.nodes.links(place, protocol).wait_no_more(index, key);
             }
         }
-        self.end_turn(turn, true);
+        turns
+            .into_iter()
+            .for_each(|turn| self.end_turn(Some(turn), true));
     }
 }

@@ -26,7 +26,7 @@ impl Core {
         used: &mut Used,
     ) -> Flow {
         let spec = command.spec;
-        if matches!(command.way, Way::Walk(_) | Way::EveryNode) {
+        if matches!(command.way, Way::Walk(_) | Way::EveryNode | Way::EveryShard) {
             return self.turned_down(connection, spec, "it cannot be part of a transaction", used);
         }
         let space = front.space(&connection.tenant);

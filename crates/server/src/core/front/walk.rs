@@ -12,6 +12,7 @@ use crate::connection::Connection;
 use crate::core::answer::refuse;
 use crate::core::command::Flow;
 use crate::core::{Core, Used};
+use crate::data::random;
 use crate::tenants::ConnectionKey;
 
 impl Core {
@@ -29,8 +30,12 @@ impl Core {
     ) -> Flow {
         let spec = command.spec;
         let bytes_max = usize::try_from(self.shared.options.work_bytes_max).unwrap_or(usize::MAX);
-        let nodes = front.walked(connection);
-        if nodes.is_empty() && !front.nodes.serving().is_empty() {
+        let mut nodes = front.walked(connection);
+        if let (Walk::Random, Some(space)) = (walk, front.space(&connection.tenant)) {
+            nodes = front.with_parts(connection, &space);
+        }
+        let asks_here = front.knows(connection) && !front.nodes.serving().is_empty();
+        if nodes.is_empty() && asks_here {
             return self.told(connection, spec, |connection| {
                 let protocol = connection.session.state.protocol;
                 nothing(walk, Reply::new(&mut connection.output, protocol));
@@ -47,7 +52,8 @@ impl Core {
                     (shows, None, node, bytes)
                 }
                 _ => {
-                    let begun = Walker::begin(walk, &args, &space, nodes, bytes_max)?;
+                    let begun =
+                        Walker::begin(walk, &args, &space, nodes, bytes_max, random::any())?;
                     let (walker, node, bytes) = begun;
                     (Shows::None, Some(Box::new(walker)), node, bytes)
                 }

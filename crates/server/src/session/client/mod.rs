@@ -208,9 +208,9 @@ fn trackinginfo(visit: &mut Visit<'_>) {
 fn describe(client: &Client, labels: &Labels, tenant: &Tenant, now_ms: u64) -> String {
     let seconds_since = |then_ms: u64| now_ms.saturating_sub(then_ms) / 1_000;
     let multi = client.queued.load(Ordering::Relaxed);
-    let [channels, patterns] = client.subscriptions();
+    let [channels, patterns, shards] = client.subscriptions();
     let flags = [
-        (channels + patterns > 0, 'P'),
+        (channels + patterns + shards > 0, 'P'),
         (multi >= 0, 'x'),
         (client.is_blocked(), 'b'),
     ];
@@ -223,7 +223,7 @@ fn describe(client: &Client, labels: &Labels, tenant: &Tenant, now_ms: u64) -> S
         flags.push('N');
     }
     let mut line = format!(
-        "id={} addr={} laddr={} fd=0 name={} age={} idle={} flags={flags} db={} sub={channels} psub={patterns} ssub=0 multi={multi}",
+        "id={} addr={} laddr={} fd=0 name={} age={} idle={} flags={flags} db={} sub={channels} psub={patterns} ssub={shards} multi={multi}",
         client.id,
         client.addr,
         client.local_addr,
@@ -268,7 +268,7 @@ impl Type {
 
     fn is_of(self, client: &Client) -> bool {
         match client.subscriptions() {
-            [0, 0] => self == Self::Normal,
+            [0, 0, 0] => self == Self::Normal,
             _ => self == Self::PubSub,
         }
     }
