@@ -95,6 +95,25 @@ def test_a_random_key_is_of_the_front_that_is_asked(trio):
         assert sorted(map(str, lone)) == ["None", "None", str(b"only")]
 
 
+def test_a_cluster_client_connects_for_a_tenant_over_its_limit(make_cluster, before_node):
+    """It asks for the map, and redis-py's for all commands, before it can wait and ask again."""
+    limited = Tenant("limited", extra='limit = { requests = "1/s", burst = "1s", max_wait = "0s" }')
+    cluster = make_cluster(masters=3)
+    front = before_node(cluster, cluster.masters[0], tenants=(limited,))
+
+    def refused(wire, *words):
+        return str(wire.attempt(*words)).startswith("THROTTLED ")
+
+    with front.aware_wire(limited) as aware, front.wire(limited) as plain:
+        for _ in range(3):
+            assert any(refused(aware, "GET", "k") for _ in range(10))
+            assert not refused(aware, "COMMAND")
+            assert any(refused(aware, "COMMAND", "COUNT") for _ in range(10))
+            assert any(refused(plain, "COMMAND") for _ in range(10)), "as without an engine"
+        eventually(lambda: refused(plain, "GET", "k"), 20, "it is over its limit")
+        redis.RedisCluster(host="127.0.0.1", port=front.aware, username=limited.name, password=limited.password).close()
+
+
 @pytest.mark.parametrize("tenant", BOTH, ids=lambda tenant: tenant.name)
 def test_a_plain_client_is_served_whole_by_any_front(trio, tenant):
     _, fronts = trio

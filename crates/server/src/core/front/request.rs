@@ -110,7 +110,10 @@ impl Core {
             return self.here(front, key, connection, args, used);
         }
         let spec = command.spec;
-        if let Some(flow) = self.not_let_in(key, connection, spec, args, used) {
+        // Libraries that know of clusters ask for all commands as they connect. Who is refused that
+        // does not wait and ask again, but takes the server for one that is broken.
+        let opens = spec.name == "command" && args.len() == 1 && front.knows(connection);
+        if let Some(flow) = self.not_let_in(key, connection, spec, opens, args, used) {
             return flow;
         }
         if let Some(why) = self.refuses(connection, command) {
@@ -135,12 +138,14 @@ impl Core {
         self.encode_request(front, key, connection, command, args, used)
     }
 
-    /// What comes before any command: its answer, if the command is not to be run.
+    /// What comes before any command: its answer, if the command is not to be run. No limit refuses
+    /// what `opens` a connection.
     fn not_let_in(
         &mut self,
         key: ConnectionKey,
         connection: &mut Connection,
         spec: &'static Spec,
+        opens: bool,
         args: Args<'_>,
         used: &mut Used,
     ) -> Option<Flow> {
@@ -155,7 +160,7 @@ impl Core {
         if let Some(flow) = self.pause(key, connection, spec) {
             return Some(flow);
         }
-        if let Some((limit, text)) = self.refusal.clone() {
+        if let Some((limit, text)) = self.refusal.clone().filter(|_| !opens) {
             if let Some(recorder) = self.principals.of(&connection.tenant) {
                 recorder.throttled(spec.class, limit);
             }
