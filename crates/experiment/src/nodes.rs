@@ -25,6 +25,11 @@ pub struct Nodes {
     pub processor: f64,
     /// How often partitions are placed anew, as "3s"; none: they stay where they are.
     pub control: Option<String>,
+    /// How long a key may hold nodes up in a move, as "20ms"; none: as `cluster move` has it.
+    pub allow_stall: Option<String>,
+    /// Partitions that are moved during the run, in this order.
+    #[serde(default, rename = "move")]
+    moves: Vec<OneMove>,
     /// By tenant or group, the nodes, from 1, at which its partitions lie at first, in turn.
     #[serde(default)]
     place: BTreeMap<String, Vec<u16>>,
@@ -33,7 +38,25 @@ pub struct Nodes {
     placed: Vec<String>,
 }
 
+/// A partition that is moved during the run.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+struct OneMove {
+    /// When, from the end of the warm-up, s, or when the one before is at its end.
+    at_s: f64,
+    /// As `cluster move` has it: `TENANT:NUMBER`.
+    what: String,
+    /// The node, from 1.
+    to: usize,
+}
+
 impl Nodes {
+    /// Moves: when, s, of what, and to which node, from 0.
+    pub fn moves(&self) -> impl Iterator<Item = (f64, &str, usize)> {
+        let moves = self.moves.iter();
+        moves.map(|one| (one.at_s, one.what.as_str(), one.to - 1))
+    }
+
     /// Those of a scenario.
     ///
     /// # Errors
@@ -43,7 +66,11 @@ impl Nodes {
         let wrong = |why: toml::de::Error| format!("{NODES}: {}", why.message());
         let mut nodes: Self = said.try_into().map_err(wrong)?;
         nodes.placed = nodes.placed(scenario)?;
-        Ok(nodes)
+        let there = 1..=usize::from(nodes.count);
+        match nodes.moves.iter().find(|one| !there.contains(&one.to)) {
+            Some(one) => Err(format!("{NODES}.move: there is no node {}", one.to)),
+            None => Ok(nodes),
+        }
     }
 
     fn placed(&self, scenario: &Table) -> Result<Vec<String>, String> {
@@ -144,6 +171,17 @@ mod tests {
         ] {
             let said = Nodes::of(&two(wrong)).expect_err(wrong);
             assert!(said.contains(why), "{said}");
+        }
+        let moved = |to: usize| {
+            let moves = format!("[{{ at_s = 2.5, what = 'web:0', to = {to} }}]");
+            Nodes::of(&table(&format!(
+                "nodes = {{ count = 2, processor = 1, move = {moves} }}"
+            )))
+        };
+        let nodes = moved(2).expect("nodes");
+        assert!(nodes.moves().eq([(2.5, "web:0", 1)]));
+        for to in [0, 3] {
+            assert!(moved(to).expect_err("far").contains("no node"), "{to}");
         }
         let wrong = table("nodes = { count = 4, processor = 1, speed = 3 }");
         let said = problem(&LoadClient, &wrong, "it").expect("a problem");

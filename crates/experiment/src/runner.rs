@@ -6,6 +6,7 @@ mod keeper;
 mod life;
 mod made;
 mod make;
+mod moves;
 mod stored;
 mod yardstick;
 

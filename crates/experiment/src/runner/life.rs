@@ -8,6 +8,7 @@ use toml::Table;
 use workload::WorkloadError;
 
 use super::make::Asked;
+use super::moves::Moves;
 use super::Runner;
 use crate::error::ExperimentError;
 use crate::examples::{self, QUEUE_STORE};
@@ -89,9 +90,15 @@ impl Runner<'_> {
         let front = server.aware.map(Goal::Front);
         let front = front.ok_or_else(|| server.failed("no front says where it is".into()))?;
         let played = way::without_server(&nodes::without(scenario));
-        let played = (self.setup.player).play(&played, front, self.setup.stop, &mut |_| {});
+        let mut moves = Moves::new(self.setup.binary, self.setup.processors, &server, &nodes);
+        let at = &mut |at_s: f64| moves.look(at_s);
+        let played = (self.setup.player).play(&played, front, self.setup.stop, at);
+        moves.wait();
+        if let Some(why) = moves.failed {
+            return Err(server.failed(format!("a partition was not moved: {why}")));
+        }
         let mut observed = self.observed(&mut server, played, label)?;
-        let moves = server.said("moves ") as f64;
+        let moves = server.said("moves ") as f64 + f64::from(moves.done);
         observed.figures.insert("moves".into(), moves);
         Ok(observed)
     }

@@ -105,6 +105,15 @@ pub fn aware_address(log: &str) -> Option<SocketAddr> {
     rest[..rest.find(',')?].parse().ok()
 }
 
+/// Where its engines are, of the line that says that a cluster is ready; without one, none.
+pub fn engines(log: &str) -> Vec<String> {
+    let ready = log
+        .lines()
+        .find_map(|line| line.split_once("; engines at "));
+    let listed = ready.map(|(_, listed)| listed.split(", ").map(str::to_owned));
+    listed.into_iter().flatten().collect()
+}
+
 /// The admin address of the same line.
 pub fn admin_address(log: &str) -> Option<SocketAddr> {
     let ready = log

@@ -126,6 +126,11 @@ impl Server {
         Self::start(command, Ready::Line, folder, launch.label)
     }
 
+    /// Where the engines of a cluster are, in the order of its nodes.
+    pub fn engines(&self) -> Vec<String> {
+        config::engines(&self.log())
+    }
+
     /// Lines of its log that begin so.
     pub fn said(&self, begin: &str) -> usize {
         let log = self.log();
