@@ -3,6 +3,7 @@
 import random
 import signal
 import subprocess
+import time
 
 import pytest
 import redis
@@ -76,13 +77,18 @@ def test_a_move_that_is_killed_anywhere_is_gone_on_with(duo):
         client = Plain("client", fronts[1], ALPHA)
         client.start()
         ends = {"killed": 0, "done": 0}
+        begun = time.monotonic()
+        status, said = cluster.entremet("move", slot, "--to", place(others(cluster, cluster.owner(slot))[0]))
+        takes = time.monotonic() - begun
+        assert status == 0, said
+        assert clean(cluster)
         for number in range(20):
             source = cluster.owner(slot)
             target = chance.choice(others(cluster, source))
             words = ("move", slot, "--to", place(target))
             with subprocess.Popen(cluster.command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
                 try:
-                    process.wait(chance.uniform(0.0, 0.5))
+                    process.wait(chance.uniform(0.0, 1.5 * takes))
                     ends["done"] += 1
                 except subprocess.TimeoutExpired:
                     process.kill()

@@ -55,7 +55,7 @@ def said(wire, words, meanwhile=None):
     if words[0].endswith("subscribe"):
         if meanwhile:
             meanwhile()
-        for end in (("UNSUBSCRIBE",), ("PUNSUBSCRIBE",), ("PING", "end")):
+        for end in (("UNSUBSCRIBE",), ("PUNSUBSCRIBE",), ("SUNSUBSCRIBE",), ("PING", "end")):
             wire.send(*end)
         while replies[-1] not in (b"end", [b"pong", b"end"]):
             replies.append(wire.read())
@@ -71,6 +71,7 @@ def test_no_command_shows_or_changes_what_is_another_s(engine, front):
         with server.wire(BETA) as beta:
             for channel in (*KINDS, "word"):
                 beta.ask("PUBLISH", channel, "secret")
+                beta.ask("SPUBLISH", channel, "secret")
 
     before = state(engine)
     every = sorted(set(names(engine.ask("COMMAND"))) - NOT_ASKED)
@@ -114,8 +115,8 @@ def test_no_request_reaches_the_engine_with_a_key_that_has_no_mark(engine, front
                 break
             if line.split("] ")[0].endswith("lua") or '\\"' in line:
                 continue
-            if words and words[0] in ("subscribe", "psubscribe", "publish"):
-                channels = words[1:2] if words[0] == "publish" else words[1:]
+            if words and words[0] in ("subscribe", "psubscribe", "ssubscribe", "publish", "spublish"):
+                channels = words[1:2] if words[0].endswith("publish") else words[1:]
                 assert all(channel.startswith("{@alpha}") for channel in channels), line
             keys = direct.attempt("COMMAND", "GETKEYS", *words) if words else []
             if isinstance(keys, ServerError):
