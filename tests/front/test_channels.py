@@ -291,28 +291,32 @@ def test_long_messages_to_many_have_their_tenant_s_memory_and_no_more(engine, fr
     none_held(server)
 
 
-def test_subscriptions_end_with_the_engine_and_with_clients(engine, front):
+@pytest.mark.parametrize("of_shards", ["", "S"])
+def test_subscriptions_end_with_the_engine_and_with_clients(engine, front, of_shards):
     server = front(engine_options='timeout = "2s"', server_options="cores = 1")
+    word = f"{of_shards}SUBSCRIBE"
     with server.wire(ALPHA) as alpha:
-        mine = subscribe(server.wire(ALPHA), "a")
+        mine = server.wire(ALPHA)
+        mine.ask(word, "a")
         engine.kill()
         engine.start()
         with pytest.raises((EOFError, OSError)):
             mine.read()
         mine.close()
         eventually(lambda: alpha.attempt("GET", "k") is None, 20, "it is found again")
-        mine = subscribe(server.wire(ALPHA), "a")
+        mine = server.wire(ALPHA)
+        mine.ask(word, "a")
         mine.close()
-        eventually(lambda: alpha.ask("PUBLISH", "a", "x") == 0, 20, "the engine has heard of it")
+        eventually(lambda: alpha.ask(f"{of_shards}PUBLISH", "a", "x") == 0, 20, "the engine has heard of it")
         # One that says nothing is not waited for, and who goes meanwhile leaves nothing behind.
         engine.hold()
         with server.wire(ALPHA) as waits, server.wire(ALPHA) as goes:
-            waits.send("SUBSCRIBE", "a")
-            goes.send("SUBSCRIBE", "a")
+            waits.send(word, "a")
+            goes.send(word, "a")
             goes.close()
             assert "it is away" in str(waits.read())
             engine.release()
-            eventually(lambda: isinstance(waits.attempt("SUBSCRIBE", "a"), list), 20, "and then again")
+            eventually(lambda: isinstance(waits.attempt(word, "a"), list), 20, "and then again")
     none_held(server)
 
 

@@ -273,30 +273,6 @@ def test_nobody_has_so_many_that_others_pay_for_it(engine, front):
     none_held(server)
 
 
-def test_they_end_with_the_engine_and_with_clients(engine, front):
-    server = front(engine_options='timeout = "2s"', server_options="cores = 1")
-    with server.wire(ALPHA) as alpha:
-        mine = subscribe(server.wire(ALPHA), "a")
-        engine.kill()
-        engine.start()
-        with pytest.raises((EOFError, OSError)):
-            mine.read()
-        mine.close()
-        eventually(lambda: alpha.attempt("GET", "k") is None, 20, "it is found again")
-        mine = subscribe(server.wire(ALPHA), "a")
-        mine.close()
-        eventually(lambda: alpha.ask("SPUBLISH", "a", "x") == 0, 20, "the engine has heard of it")
-        engine.hold()
-        with server.wire(ALPHA) as waits, server.wire(ALPHA) as goes:
-            waits.send("SSUBSCRIBE", "a")
-            goes.send("SSUBSCRIBE", "a")
-            goes.close()
-            assert "it is away" in str(waits.read())
-            engine.release()
-            eventually(lambda: isinstance(waits.attempt("SSUBSCRIBE", "a"), list), 20, "and then again")
-    none_held(server)
-
-
 def test_a_node_that_is_away_costs_an_error_and_no_channels(make_cluster, before):
     """Who has channels at other nodes keeps them, if those at this one cannot be had."""
     cluster = make_cluster()
