@@ -99,15 +99,21 @@ fn a_second(clock: &ManualClock, stage: &Stage, before: u64) {
     stage.provide(&[(0, puts(before + 100))], Processors::default());
 }
 
-#[test]
-fn requests_are_priced_with_what_they_cause() {
-    let clock = ManualClock::new(1);
-    let stage = stage(&clock, Pricing::Profiles);
+/// Eight of them, with 400 normalised puts a second promised.
+fn eight_seconds(clock: &ManualClock) -> Arc<Stage> {
+    let stage = stage(clock, Pricing::Profiles);
     stage.promise(0, [0.0, 400.0]);
     stage.provide(&[(0, puts(0))], Processors::default());
     for second in 0..8 {
-        a_second(&clock, &stage, 100 * second);
+        a_second(clock, &stage, 100 * second);
     }
+    stage
+}
+
+#[test]
+fn requests_are_priced_with_what_they_cause() {
+    let clock = ManualClock::new(1);
+    let stage = eight_seconds(&clock);
     let promised = stage.promised(0);
     // Four normalised puts are 2 + 1 VOP.
     let wanted = promised.provisioned.wanted;
@@ -123,12 +129,7 @@ fn requests_are_priced_with_what_they_cause() {
 #[test]
 fn flushes_that_are_behind_have_what_nobody_reserved() {
     let clock = ManualClock::new(1);
-    let stage = stage(&clock, Pricing::Profiles);
-    stage.promise(0, [0.0, 400.0]);
-    stage.provide(&[(0, puts(0))], Processors::default());
-    for second in 0..8 {
-        a_second(&clock, &stage, 100 * second);
-    }
+    let stage = eight_seconds(&clock);
     let allocated = || stage.promised(0).provisioned.allocated;
     let calm = allocated();
     clock.advance(1_000_000_000);

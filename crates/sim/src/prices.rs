@@ -118,6 +118,7 @@ mod tests {
             follows: false,
             handlers: None,
             cached: 0.0,
+            cached_bytes_max: u64::MAX,
             largest_bytes: 256 << 10,
             disks: 1,
             discipline: Discipline::Fair,

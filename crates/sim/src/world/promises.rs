@@ -290,7 +290,7 @@ impl World<'_> {
     /// What tenants without a promise may have outstanding.
     fn note_permits(&mut self, keeper: &Keeper) {
         let now = self.agenda.now();
-        if now <= self.spec.warm_up_ns || now > self.spec.duration_ns {
+        if now <= self.spec.warm_up_ns || now > self.quotas.ends_ns {
             return;
         }
         let given = &keeper.given;

@@ -151,7 +151,7 @@ mod tests {
                 .collect()
         };
         assert_eq!(chosen(Victims::everybody()), [1, 2, 3]);
-        all[1].subscribes([2, 0]);
+        all[1].subscribes([2, 0, 0]);
         for (of_type, ids) in [
             (Type::Normal, &[1, 3][..]),
             (Type::PubSub, &[2]),

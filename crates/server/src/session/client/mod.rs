@@ -373,7 +373,7 @@ mod tests {
         assert!(describe(&all[0], &labels, &tenant("web"), 0)
             .contains(" flags=x db=0 sub=0 psub=0 ssub=0 multi=3 "));
         all[2].blocks(true);
-        all[2].subscribes([3, 1]);
+        all[2].subscribes([3, 1, 0]);
         assert!(describe(&all[2], &labels, &tenant("web"), 0)
             .contains(" flags=Pb db=0 sub=3 psub=1 ssub=0 multi=-1 "));
         assert!(all[2].unblock() && !all[2].unblock() && !all[2].is_blocked());
