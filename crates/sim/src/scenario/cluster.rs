@@ -145,6 +145,7 @@ fn device(section: &Section) -> Option<Disk> {
     let discipline = section.get_or_default("device_scheduler");
     let bytes = |name: &str| section.get::<Bytes>(name).map(Bytes::get);
     let (disks, span, chunk) = (section.get("disks"), bytes("span"), bytes("chunk"));
+    let cached_up_to = bytes("cached_up_to");
     if model.is_none() {
         for key in OF_DEVICES {
             if section.gives(key) {
@@ -159,7 +160,7 @@ fn device(section: &Section) -> Option<Disk> {
         follows,
         handlers,
         cached: cached.unwrap_or(0.0),
-        cached_bytes_max: bytes("cached_up_to").unwrap_or(u64::MAX),
+        cached_bytes_max: cached_up_to.unwrap_or(u64::MAX),
         largest_bytes: LARGEST_BYTES,
         disks: disks.unwrap_or(1),
         discipline,
