@@ -252,6 +252,66 @@ fn a_replica_that_moves_keeps_its_part() {
     }
 }
 
+/// While it is copied nobody asks it, and then for a part of a step: had it the share that this
+/// comes to, it would serve no more than that.
+#[test]
+fn a_replica_that_is_new_at_a_node_has_a_share_there_at_once() {
+    let (nodes, tenants) = (nodes(4), [tenant(1.0, true); 2]);
+    let homes = [(0, [0, 1]), (0, [1, 2]), (0, [2, 0])];
+    // They want most where it comes to.
+    let others = [(1, [3, 0]), (1, [3, 1]), (1, [3, 2])];
+    let all = || homes.iter().chain(&others);
+    let of = |(_, home): &(u32, [u32; 2])| Partition::new([0], 2, home.to_vec());
+    let mut partitions: Vec<Partition<1>> = all().map(of).collect();
+    let options = ControlOptions {
+        places: false,
+        ..ControlOptions::default()
+    };
+    let mut control = Control::new(options);
+    let mut step = |partitions: &mut [Partition<1>], second: f64| {
+        let mut rates: Vec<Asked<1>> = all().map(|(tenant, _)| asked(*tenant, 1e8)).collect();
+        for asked in &mut rates {
+            asked.served = match asked.tenant {
+                0 => vec![5e7, 5e7],
+                _ => vec![9e7, 1e7],
+            };
+        }
+        rates[0].served = vec![1e8 - second, second];
+        let by_replica = partitions
+            .iter()
+            .zip(&rates)
+            .flat_map(|(partition, asked)| {
+                let replicas = partition.nodes.iter().zip(&asked.served);
+                replicas.map(|(node, rate)| (asked.tenant, *node, *rate))
+            });
+        let served: Vec<Served> = by_replica
+            .map(|(tenant, node, rate)| Served { tenant, node, rate })
+            .collect();
+        let seen = Seen {
+            nodes: &nodes,
+            tenants: &tenants,
+            served: &served,
+            partitions: &rates,
+            ..nothing()
+        };
+        control.step(&seen, partitions).shares
+    };
+    for _ in 0..3 {
+        step(&mut partitions, 5e7);
+    }
+    partitions[0].nodes[1] = 3;
+    for served in [0.0, 0.0, 1e6] {
+        let shares = step(&mut partitions, served);
+        let of_tenant = shares.iter().filter(|local| local.tenant == 0);
+        let whole: f64 = of_tenant.clone().map(|local| local.share).sum();
+        let here: f64 = of_tenant
+            .filter(|local| local.node == 3)
+            .map(|local| local.share)
+            .sum();
+        assert!(here > whole / 6.0 / 4.0, "{served}: {shares:?}");
+    }
+}
+
 proptest! {
     /// Whoever wants more gets its part of what the others leave, on nodes that are never given
     /// twice.

@@ -23,11 +23,10 @@ const CAPACITY: u64 = 10_000_000;
 /// Unit of a tenant's use of each resource.
 const WHOLE: u64 = 1_000;
 /// Exchanges of less than this part of a tenant's share are not made.
-const EPSILON: i64 = 100;
+const EPSILON: i64 = 4_000;
 /// Iterations at most: more than it takes to end.
 const ITERATIONS_MAX: u32 = 100;
-/// Iterations go on until the least slack is this near to where it ends, as a part of a tenant's
-/// share.
+/// Iterations count until the least part of a demand is this near to where it ends.
 const NEAR: f64 = 0.01;
 
 /// `nodes`, `tenants`, `partitions` and `replicas`, of each tenant and partition.
@@ -67,21 +66,22 @@ struct Size {
     seed: u64,
 }
 
-/// No exchange leaves more least slack than this: it keeps what each tenant has in all and what
-/// each node gives in all, so somewhere in each row and column slack is at most its mean there.
-fn slack_at_best(entries: &[Entry]) -> f64 {
+/// No exchange leaves everybody a greater part of its demand than this: it keeps what each tenant
+/// has in all and what each node gives in all, so somewhere in each row and column the part is at
+/// most that of the whole row or column.
+fn part_at_best(entries: &[Entry]) -> f64 {
     let mut sums: BTreeMap<(bool, u32), (i64, i64)> = BTreeMap::new();
     for entry in entries {
         for key in [(true, entry.tenant), (false, entry.node)] {
-            let (slack, count) = sums.entry(key).or_default();
-            *slack += entry.share - entry.demand;
-            *count += 1;
+            let (share, demand) = sums.entry(key).or_default();
+            *share += entry.share;
+            *demand += entry.demand;
         }
     }
-    let means = sums
+    let parts = sums
         .values()
-        .map(|(slack, count)| *slack as f64 / *count as f64);
-    means.fold(f64::INFINITY, f64::min)
+        .map(|(share, demand)| *share as f64 / *demand as f64);
+    parts.fold(f64::INFINITY, f64::min)
 }
 
 impl Size {
@@ -165,9 +165,9 @@ impl Size {
         let mut shares = self.shares(&partitions);
         let share = self.share() as f64;
         let began_s = thread_cpu_s();
-        // After each iteration: the least slack, and how long it took until then.
+        // After each iteration: the least part, and how long it took until then.
         let mut steps = vec![(shares.worst(), 0.0)];
-        let at_best = slack_at_best(shares.entries());
+        let at_best = part_at_best(shares.entries());
         for _ in 0..self.exchanges_max {
             let done = shares.exchange(share as i64 / EPSILON);
             if done.cycles == 0 {
@@ -175,16 +175,16 @@ impl Size {
             }
             steps.push((done.worst_after, thread_cpu_s() - began_s));
         }
-        let last = steps.last().map_or(0, |step| step.0);
-        let stands = |step: &(i64, f64)| (last - step.0) as f64 <= NEAR * share;
+        let last = steps.last().map_or(0.0, |step| step.0);
+        let stands = |step: &(f64, f64)| last - step.0 <= NEAR;
         let iterations = steps.iter().position(stands).unwrap_or(steps.len());
         let settled_s = steps.get(iterations).map_or(f64::NAN, |step| step.1);
         [
             ("solve", placed_s + settled_s),
             ("iterations", iterations as f64),
             ("highest-use", planned.use_max),
-            ("least-slack", last as f64 / share),
-            ("slack-short", (at_best - last as f64) / share),
+            ("least-slack", last - 1.0),
+            ("slack-short", at_best - last),
         ]
     }
 }

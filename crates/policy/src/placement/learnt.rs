@@ -42,6 +42,28 @@ impl<const R: usize> Default for Rates<R> {
 }
 
 impl<const R: usize> Rates<R> {
+    /// What a replica serves that was not asked before is taken to be what is expected of it: it is
+    /// still being copied, or has been there for a part of a step. What it served then, as its part
+    /// of the demand, would be next to nothing: it would have a share of next to nothing, serve no
+    /// more than that, and whoever asked it waited.
+    fn learn_served(&mut self, nodes: &[u32], served: &[f64], newest: f64) {
+        let old = std::mem::take(&mut self.served);
+        let known = |node: u32| {
+            old.iter()
+                .find(|(other, _)| *other == node)
+                .map(|(_, rate)| *rate)
+        };
+        let whole: f64 = served.iter().sum();
+        let replicas = nodes.iter().zip(served).zip(self.expected(nodes.len()));
+        self.served = replicas
+            .filter(|((node, served), _)| **served > 0.0 || known(**node).is_some())
+            .map(|((node, served), part)| {
+                let before = known(*node).unwrap_or(whole * part);
+                (*node, before + (served - before) * newest)
+            })
+            .collect();
+    }
+
     /// What each of this many replicas serves if those who ask choose evenly.
     fn expected(&self, replicas: usize) -> Vec<f64> {
         let uses: f64 = self.uses.iter().sum();
@@ -105,15 +127,7 @@ impl<const R: usize> Learnt<R> {
             for (known, seen) in known.zip(asked.uses.into_iter().chain(asked.primary)) {
                 *known += (seen - *known) * part;
             }
-            let old = std::mem::take(&mut rates.served);
-            let replicas = partition.nodes.iter().zip(&asked.served);
-            rates.served = replicas
-                .map(|(node, served)| {
-                    let old = old.iter().find(|(other, _)| other == node);
-                    let rate = old.map_or(*served, |(_, old)| old + (served - old) * newest);
-                    (*node, rate)
-                })
-                .collect();
+            rates.learn_served(&partition.nodes, &asked.served, newest);
         }
         for place in self.local.values_mut() {
             place.rate *= 1.0 - newest;
