@@ -3,6 +3,7 @@
 use crate::device::{tag, tagged, Tag};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use threads::Duty;
@@ -32,6 +33,8 @@ struct Inner {
     keep: usize,
     max: usize,
     state: Mutex<State>,
+    /// Jobs that no thread has begun, for who looks without the lock.
+    unbegun: AtomicUsize,
     gone: Condvar,
 }
 
@@ -55,6 +58,7 @@ impl Pool {
                 threads: 0,
                 closed: false,
             }),
+            unbegun: AtomicUsize::new(0),
             gone: Condvar::new(),
         }))
     }
@@ -67,6 +71,7 @@ impl Pool {
             return;
         }
         state.jobs.push_back((tag(), job));
+        self.0.unbegun.store(state.jobs.len(), Ordering::Relaxed);
         if state.jobs.len() > state.idle && state.threads < self.0.max {
             self.0.start_thread(&mut state);
         }
@@ -178,6 +183,7 @@ impl Inner {
         let mut state = self.state.lock();
         loop {
             if let Some(job) = state.take() {
+                self.unbegun.store(state.jobs.len(), Ordering::Relaxed);
                 // Whoever waited for the time of the next one is away now.
                 if state.idle == 0 && !state.later.is_empty() && state.threads < self.max {
                     self.start_thread(&mut state);
@@ -229,6 +235,13 @@ impl Handlers {
     /// [`crate::Engine::shutdown`] the job is dropped unrun.
     pub fn submit(&self, job: Box<dyn FnOnce() + Send>) {
         self.0.submit(job);
+    }
+
+    /// Whether a job waits for a handler. One that has work of its own at hand lets that wait
+    /// behind it.
+    #[must_use]
+    pub fn wanted(&self) -> bool {
+        self.0 .0.unbegun.load(Ordering::Relaxed) > 0
     }
 
     /// Jobs on a handler or waiting for one.

@@ -11,6 +11,8 @@
 //! * What is left of all parts is divided evenly among the cores that could use more.
 //! * A core that has more in use than it is due lets nothing go until that has changed. So what was
 //!   lent comes back with the next piece of work that ends, and whoever is due it is woken.
+//!   Handlers begin the next piece without asking here, so a core is told what it is due even if
+//!   it has more in use.
 
 use crate::cost::Nanos;
 
@@ -37,14 +39,15 @@ struct Core {
     /// The most that it could use in this stretch of time, and in the one before.
     most: [u32; 2],
     due: u32,
-    /// What it may use until it asks again, no more than it can.
+    /// What it may have in use until it asks again, no more than it can use; what it had in use
+    /// when it asked, if that is more.
     holds: u32,
 }
 
 /// The answer to a core.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// It may have so many in use until it asks again.
+    /// It may begin work while it has fewer than so many in use, until it asks again.
     pub permits: u32,
     /// Cores that can have more than they were told last: they should ask again.
     pub wake: Vec<usize>,
@@ -105,13 +108,14 @@ impl Lend {
         self.divide();
         let free = self.free(core);
         let asks = &mut self.cores[core];
-        asks.holds = asks.wants().min(free).max(need.in_use);
+        let permits = asks.wants().min(free);
+        asks.holds = permits.max(need.in_use);
         let short = |at: &usize| {
             let other = &self.cores[*at];
             other.holds < other.wants() && other.holds < self.free(*at)
         };
         Held {
-            permits: self.cores[core].holds,
+            permits,
             wake: (0..self.cores.len())
                 .filter(|at| *at != core)
                 .filter(short)

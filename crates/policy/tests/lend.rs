@@ -12,7 +12,9 @@ struct Core {
     reserved: u32,
     waiting: u32,
     in_use: u32,
-    /// What it was told last, and what nobody could keep from it then.
+    /// What it was told last.
+    may: u32,
+    /// The same, or what it had in use if that was more, and what nobody could keep from it then.
     holds: u32,
     asked: u32,
     /// The most that it could ever use.
@@ -80,10 +82,10 @@ impl Node {
         self.woken.remove(&at);
         self.woken.extend(answer.wake);
         let core = &mut self.cores[at];
-        assert!(answer.permits >= core.in_use);
-        (core.holds, core.asked) = (answer.permits, core.own());
+        core.may = answer.permits;
+        (core.holds, core.asked) = (core.may.max(core.in_use), core.own());
         core.most = core.most.max(core.in_use + core.waiting);
-        let begins = core.waiting.min(core.holds - core.in_use);
+        let begins = core.waiting.min(core.may.saturating_sub(core.in_use));
         (core.waiting, core.in_use) = (core.waiting - begins, core.in_use + begins);
         self.check();
     }
@@ -112,6 +114,16 @@ impl Node {
     fn come(&mut self, at: usize, count: u32) {
         self.cores[at].waiting += count;
         self.ask(at);
+    }
+
+    /// A handler is done with a piece of work, and begins the next if it may, without its core.
+    fn go_on(&mut self, at: usize) {
+        let core = &mut self.cores[at];
+        core.in_use -= 1;
+        if core.waiting > 0 && core.in_use < core.may {
+            (core.waiting, core.in_use) = (core.waiting - 1, core.in_use + 1);
+        }
+        self.check();
     }
 
     /// One piece of work of a core ends, and who is told of it asks.
@@ -156,6 +168,23 @@ fn each_piece_of_work_that_ends_gives_one_back_that_is_wanted() {
 }
 
 #[test]
+fn handlers_that_go_on_by_themselves_give_back_what_is_wanted() {
+    let mut node = Node::new(8, 2, &[]);
+    node.come(0, 100);
+    node.come(1, 100);
+    assert_eq!([0, 1].map(|core| node.cores[core].in_use), [15, 1]);
+    // The core that has borrowed asks once, and then is busy with other things.
+    node.ask(0);
+    for _ in 0..40 {
+        node.go_on(0);
+    }
+    assert_eq!(node.cores[0].in_use, 8, "they stop at what it is due");
+    node.ask(0);
+    node.ask(1);
+    assert_eq!([0, 1].map(|core| node.cores[core].in_use), [8, 8]);
+}
+
+#[test]
 fn what_a_core_could_use_a_moment_ago_is_its_own_for_a_while() {
     let mut node = Node::new(8, 2, &[]);
     node.come(1, 3);
@@ -181,7 +210,7 @@ fn a_part_that_changes_is_what_can_be_lent() {
     for _ in 0..12 {
         node.cores[0].in_use -= 1;
         let held = node.lend.ask(0, 0, node.cores[0].need());
-        assert_eq!(held.permits, node.cores[0].in_use.max(3));
+        assert_eq!(held.permits, 3);
     }
 }
 

@@ -121,14 +121,12 @@ impl Tally {
         self.until = self.until.max(begin);
     }
 
-    /// They had a handler after a wait of this long, at `now`.
-    pub fn at_handler(&mut self, waited_ns: Nanos, now: Nanos) {
+    /// They had a turn in the handler stage.
+    pub fn at_handler(&mut self, turn: Turn) {
+        let waited_ns = turn.granted - turn.queued;
         self.at_handlers_ns += waited_ns;
-        self.turns[HANDLERS].get_or_insert(Turn {
-            queued: now.saturating_sub(waited_ns),
-            granted: now,
-        });
-        self.wait(Line::Handler, 0, waited_ns, now);
+        self.turns[HANDLERS].get_or_insert(turn);
+        self.wait(Line::Handler, 0, waited_ns, turn.granted);
     }
 
     /// They waited so at the device.
@@ -262,7 +260,10 @@ mod tests {
         tally.begin(100, 100);
         tally.waited(Part::Arrival, Part::Turn, 0, 100);
         tally.worked(100, 110, None, 10);
-        tally.at_handler(200, 310);
+        tally.at_handler(Turn {
+            queued: 110,
+            granted: 310,
+        });
         tally.count(Class::Get);
         tally.waited(Part::Disk, Part::Return, 5, 1_000);
         tally.worked(1_000, 1_400, Some(1_390), 100);

@@ -20,7 +20,7 @@
 
 mod maker;
 
-use policy::{Cost, Nanos};
+use policy::Nanos;
 use stage::{Permit, Terms};
 
 pub use maker::begin;
@@ -102,18 +102,10 @@ impl Core {
             return;
         }
         apart.asked = true;
-        let (now, tenant, class) = (
-            self.shared.options.clock.now(),
-            connection.tenant.id,
-            apart.class,
-        );
+        let (tenant, class) = (connection.tenant.id, apart.class);
         let level = apart.level;
         let (terms, task) = (Terms { level, ..lane }, Task::GoOn(key));
-        let handlers = &mut self.handlers;
-        if handlers
-            .enqueue_on(now, tenant, class, terms, task)
-            .is_err()
-        {
+        if !self.handlers.enqueue(tenant, class, terms, task) {
             tracing::error!(tenant = connection.tenant.name, "handler queue is full");
             connection.parked = None;
             connection.closing = true;
@@ -121,7 +113,7 @@ impl Core {
     }
 
     /// Lets the thread go on.
-    pub(super) fn go_on(&mut self, key: ConnectionKey, permit: Permit, now: Nanos) {
+    pub(super) fn go_on(&mut self, key: ConnectionKey, permit: Permit) {
         let connection = self.places.lift(key);
         let apart = connection.as_ref().and_then(|c| c.apart());
         let refused = match apart {
@@ -129,7 +121,7 @@ impl Core {
             None => Some(permit),
         };
         if let Some(permit) = refused {
-            self.handlers.settle(now, permit, Cost([0]));
+            self.handlers.settle(permit, 0);
         }
         if let Some(connection) = connection {
             self.places.back(key, connection);

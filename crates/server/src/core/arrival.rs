@@ -115,7 +115,11 @@ impl Core {
     /// Sleeps for a moment only while all of its handlers are at work: what comes back soon is
     /// answered together.
     fn doze(&self, timeout: Duration) -> Duration {
-        if self.handlers.in_flight() < self.handlers.permits() {
+        let all_work = {
+            let stage = self.handlers.stage();
+            stage.in_flight() >= stage.permits()
+        };
+        if !all_work {
             return timeout;
         }
         self.mailbox().doze();

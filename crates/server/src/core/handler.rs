@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use engine::device::on_terms;
-use engine::Handlers;
-use policy::{Cost, Nanos};
+use policy::Nanos;
 use stage::{Admitted, Next, Terms};
 use telemetry::Class;
 
 use super::apart;
 use super::command::Flow;
+use super::crew::{turn, Granted, Piece};
 use super::front::Forward;
-use super::message::{Handled, Message};
-use super::work::{Attempt, Stopwatch, Work};
+use super::message::Handled;
+use super::work::Work;
 use super::{Core, Used};
 use crate::connection::{Away, Connection, Finished, Parked, Pending, Ready, Written};
 use crate::shared::Shared;
@@ -22,7 +22,7 @@ use crate::unit::{Scope, Unit, TURN_WORDS_MAX};
 /// What waits in the handler stage.
 pub enum Task {
     /// A unit to be run.
-    Run(Work),
+    Run(Box<Work>),
     /// A request for the engine behind this server.
     Forward(Forward),
     /// The next piece of the command that runs apart for this connection.
@@ -32,12 +32,22 @@ pub enum Task {
 }
 
 impl Task {
-    /// The connection that waits for it.
+    /// Whether only the core can begin it.
+    pub(super) fn is_for_core(&self) -> bool {
+        match self {
+            Self::Run(work) => work.unit.is_long(),
+            Self::Forward(_) | Self::GoOn(_) => true,
+            Self::Job(_) => false,
+        }
+    }
+
+    /// The connection that waits for it, if it is told at once that its turn has come. Of a unit
+    /// it hears with the result.
     fn key(&self) -> Option<ConnectionKey> {
         match self {
-            Self::Run(Work { key, .. }) | Self::GoOn(key) => Some(*key),
+            Self::GoOn(key) => Some(*key),
             Self::Forward(forward) => Some(forward.key()),
-            Self::Job(_) => None,
+            Self::Run(_) | Self::Job(_) => None,
         }
     }
 }
@@ -74,7 +84,7 @@ impl Core {
         let (class, level) = (unit.class.index() as u8, unit.level());
         let terms = self.principals.terms_of(connection, unit.class);
         let [at_handlers, at_device] = terms.map(|terms| Terms { level, ..terms });
-        let work = Work {
+        let work = Box::new(Work {
             key,
             core: self.id,
             tenant: Arc::clone(&connection.tenant),
@@ -83,18 +93,14 @@ impl Core {
             protocol: connection.session.state.protocol,
             client: Arc::clone(&connection.client),
             terms: at_device,
-        };
+        });
         connection.parked = Some(Parked::Handler(Away {
             bytes: work.unit.bytes() as u64,
             told: false,
         }));
         let tenant = connection.tenant.id;
-        let now = self.shared.options.clock.now();
-        if self
-            .handlers
-            .enqueue_on(now, tenant, class, at_handlers, Task::Run(work))
-            .is_err()
-        {
+        let task = Task::Run(work);
+        if !self.handlers.enqueue(tenant, class, at_handlers, task) {
             // One unit a connection at most: the queue holds as many as connections are allowed.
             tracing::error!(tenant = connection.tenant.name, "handler queue is full");
             connection.parked = None;
@@ -112,7 +118,8 @@ impl Core {
         let task = Task::Job(job);
         // What is submitted behind a turn's handlers would wait until something else comes.
         self.agenda.wake_by(now);
-        self.handlers.enqueue(now, tenant.id, class, task).is_ok()
+        let terms = Terms::default();
+        self.handlers.enqueue(tenant.id, class, terms, task)
     }
 
     /// Drops something that is made of this many parts, elsewhere if they are many.
@@ -141,14 +148,17 @@ impl Core {
         if self.mailboxes.len() == 1 || self.shared.upstream.is_some() {
             return;
         }
-        let need = self.handlers.need();
+        // Until it is known what may be in use, no handler begins anything more.
+        let mut stage = self.handlers.stage();
+        let need = stage.need();
         let (asked, holds) = self.permits;
         if need == asked && need.useful <= holds {
             return;
         }
         let held = self.shared.permits.lock().ask(now, self.id, need);
         self.permits = (need, held.permits);
-        self.handlers.hold(held.permits);
+        stage.hold(held.permits);
+        drop(stage);
         for core in held.wake {
             self.mailboxes[core].wake();
         }
@@ -158,7 +168,8 @@ impl Core {
     pub(super) fn release_handlers(&mut self, now: Nanos) {
         self.share_permits(now);
         loop {
-            match self.handlers.next(now) {
+            let next = self.handlers.stage().next(now);
+            match next {
                 Next::Admitted(admitted) => self.dispatch(admitted, now),
                 Next::At(at) => {
                     self.agenda.wake_by(at);
@@ -172,87 +183,66 @@ impl Core {
         }
     }
 
+    /// Begins with what the stage has let go.
     pub(super) fn dispatch(&mut self, admitted: Admitted<Task, 1>, now: Nanos) {
-        let (permit, principal) = (admitted.permit, admitted.principal);
-        let in_credit = admitted.in_credit;
         let key = admitted.item.key();
         if let Some(connection) = key.and_then(|key| self.places.get(key)) {
-            connection.tally.at_handler(admitted.waited_ns, now);
+            (connection.tally).at_handler(turn(admitted.waited_ns, now));
         }
-        let work = match admitted.item {
-            Task::Run(work) => work,
-            Task::Forward(forward) => return self.send_to_engine(forward, permit, now),
-            Task::GoOn(key) => return self.go_on(key, permit, now),
-            Task::Job(job) => {
-                let (shared, mailbox) = (Arc::clone(&self.shared), self.mailbox().clone());
-                return threads_for(&self.shared, in_credit).submit(Box::new(move || {
-                    let watch = Stopwatch::start(&shared);
-                    let then = job(&shared);
-                    let worked = watch.read(&shared);
-                    let handled = Handled {
-                        permit,
-                        principal,
-                        worked,
-                        then,
-                    };
-                    mailbox.send(Message::Handled(Box::new(handled)));
-                }));
-            }
-        };
-        if work.unit.is_long() {
-            let mailbox = self.mailbox().clone();
-            return apart::begin(work, permit, None, now, &self.shared, mailbox);
+        if admitted.item.is_for_core() {
+            return self.dispatch_here(admitted, now);
         }
-        let mut latch = None;
-        if let (true, Some(keyspace)) = (work.unit.fits_turn(), &work.keyspace) {
-            let _on_terms = on_terms(work.terms);
-            latch = (work.unit).with_keys(|keys| keyspace.latch(keys, self.look_again(work.key)));
-            if latch.is_none() {
-                // Somebody else has the key on a handler; when it comes back this may need no disk
-                // at all.
-                self.handlers.settle(now, permit, Cost([0]));
-                if let Some(mut connection) = self.places.lift(work.key) {
-                    self.wait_with(work.key, &mut connection, work.unit);
-                    self.places.back(work.key, connection);
+        let mut granted = Granted::of(admitted, now);
+        if let Piece::Unit(work, latch) = &mut granted.piece {
+            if let (true, Some(keyspace)) = (work.unit.fits_turn(), &work.keyspace) {
+                let _on_terms = on_terms(work.terms);
+                let look_again = self.look_again(work.key);
+                *latch = (work.unit).with_keys(|keys| keyspace.latch(keys, look_again));
+                if latch.is_none() {
+                    return self.wait_for_keys(granted);
                 }
-                return;
             }
         }
-        let (shared, mailbox) = (Arc::clone(&self.shared), self.mailbox().clone());
-        threads_for(&self.shared, in_credit).submit(Box::new(move || {
-            let (key, watch) = (work.key, Stopwatch::start(&shared));
-            let ready = match work.attempt(latch, &watch, &shared, &mailbox) {
-                Attempt::Finished(finished) => Ready::Finished(Box::new(finished)),
-                Attempt::Waits(unit) => Ready::Waits(unit),
-                Attempt::Long(work, latch) => {
-                    let begin = watch.began();
-                    return apart::begin(*work, permit, latch, begin, &shared, mailbox);
-                }
-            };
-            let handled = Handled {
-                permit,
-                principal,
-                worked: watch.read(&shared),
-                then: Some((key, ready)),
-            };
-            let handled = Message::Handled(Box::new(handled));
-            match in_credit {
-                true => mailbox.send(handled),
-                false => mailbox.send_soon(handled),
-            }
-        }));
+        self.handlers.submit(granted);
     }
 
-    /// A handler gives its permit back.
+    /// Somebody else has the key on a handler; when it comes back this may need no disk at all.
+    fn wait_for_keys(&mut self, granted: Granted) {
+        self.handlers.settle(granted.permit, 0);
+        let Piece::Unit(work, _) = granted.piece else {
+            return;
+        };
+        if let Some(mut connection) = self.places.lift(work.key) {
+            self.wait_with(work.key, &mut connection, work.unit);
+            self.places.back(work.key, connection);
+        }
+    }
+
+    /// The same, of what is the core's to begin.
+    fn dispatch_here(&mut self, admitted: Admitted<Task, 1>, now: Nanos) {
+        let permit = admitted.permit;
+        match admitted.item {
+            Task::Forward(forward) => self.send_to_engine(forward, permit, now),
+            Task::GoOn(key) => self.go_on(key, permit),
+            Task::Run(work) => {
+                let turn = turn(admitted.waited_ns, now);
+                apart::begin(*work, permit, None, now, turn, &self.handlers);
+            }
+            Task::Job(_) => unreachable!("a handler can do it"),
+        }
+    }
+
+    /// A handler has done a piece of work.
     pub(super) fn handled(&mut self, handled: Handled, now: Nanos) {
         let worked = handled.worked;
         let began = now.saturating_sub(worked.service_ns);
         self.trails.handlers.note(handled.principal.0, began, now);
-        self.handlers
-            .settle(now, handled.permit, Cost([worked.service_ns]));
         let cost = Used::default().cost(worked.cpu_ns);
         self.lines.requests.charge(now, handled.principal, cost);
         if let Some((key, ready)) = handled.then {
+            if let (Some(turn), Some(connection)) = (handled.turn, self.places.get(key)) {
+                connection.tally.at_handler(turn);
+            }
             self.ready(key, ready, now);
         }
     }
@@ -308,13 +298,5 @@ impl Core {
             let took = self.shared.options.clock.now() - begin;
             self.count_call(connection, spec, took);
         }
-    }
-}
-
-/// The threads that run what was granted.
-fn threads_for(shared: &Shared, in_credit: bool) -> &Handlers {
-    match in_credit {
-        true => shared.engine.first_handlers(),
-        false => shared.engine.handlers(),
     }
 }

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use policy::slo::control::Turn;
 use policy::{Nanos, PrincipalId};
-use stage::{Consumed, Permit};
+use stage::{Admitted, Consumed};
 
 use super::front::Rewritten;
+use super::handler::Task;
 use crate::connection::{Connection, Ready};
 use crate::shared::News;
 use crate::tenants::{ConnectionKey, Tenant};
@@ -21,12 +23,12 @@ pub struct Worked {
 
 /// What a handler has done.
 pub struct Handled {
-    /// What it had.
-    pub permit: Permit,
     /// For whom.
     pub principal: PrincipalId,
     /// What it used.
     pub worked: Worked,
+    /// Its turn in the handler stage, if a connection has not been told of it.
+    pub turn: Option<Turn>,
     /// What came of it, for a connection.
     pub then: Option<(ConnectionKey, Ready)>,
 }
@@ -39,8 +41,10 @@ pub enum Message {
     Ready(ConnectionKey, Ready),
     /// A handler has made of a reply of the engine's what a connection is sent.
     Rewritten(Box<Rewritten>),
-    /// A handler has done work and gives its permit back.
+    /// A handler has done work, and given its permit back.
     Handled(Box<Handled>),
+    /// A handler has found next what only the core can begin.
+    Granted(Box<Admitted<Task, 1>>),
     /// What another core's tenants have used since it last told.
     Consumed(Arc<Vec<Consumed>>),
     /// Processor time was spent for a tenant, in ns, outside of any stage.

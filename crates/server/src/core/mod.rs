@@ -23,6 +23,7 @@ mod blame;
 mod command;
 mod commit;
 mod committers;
+mod crew;
 mod front;
 mod growth;
 mod handler;
@@ -52,7 +53,7 @@ use std::sync::Arc;
 use mio::{Events, Poll, Token};
 use policy::lend::Need;
 use policy::{Cost, Nanos};
-use stage::{Consumed, Stage};
+use stage::Consumed;
 
 pub use accept::Door;
 pub use mailbox::Mailbox;
@@ -66,14 +67,14 @@ use arrival::{Awake, Look};
 use balance::Balance;
 use blame::Trails;
 use committers::Committers;
+use crew::Crew;
 use front::{Front, NodeWeights};
-use handler::Task;
 use lines::Lines;
 use paused::Paused;
 use places::Places;
 use principal::Principals;
 use processor::Processor;
-use stages::{handler_stage, request_stage};
+use stages::request_stage;
 use waiting::Waiting;
 use wire::Wire;
 
@@ -126,10 +127,10 @@ pub struct Core {
     /// Who waits for a turn.
     lines: Lines,
     /// The handler stage: units of work that need the disk. Its resource is handler time in ns.
-    handlers: Stage<Task, 1>,
+    handlers: Arc<Crew>,
     /// The stages before the further nodes of an engine that is a cluster; the handler stage stands
     /// before its first.
-    beyond: Vec<Stage<Task, 1>>,
+    beyond: Vec<Arc<Crew>>,
     /// What tenants weigh before each of those nodes.
     node_weights: NodeWeights,
     /// What was asked last of the handlers' permits that cores share, and how many it may use.
@@ -183,7 +184,9 @@ impl Core {
         let options = &shared.options;
         let now = options.clock.now();
         let front = Front::new(&shared, now);
+        let crew = || crew::new(&shared, &mailboxes[id]);
         let beyond = 1..front.as_ref().map_or(1, |front| front.nodes());
+        let (handlers, beyond) = (crew(), beyond.map(|_| crew()).collect());
         Self {
             id,
             poll,
@@ -192,8 +195,8 @@ impl Core {
             places: Places::default(),
             principals: Principals::new(id),
             lines: Lines::new(|| request_stage(&shared), now),
-            handlers: Stage::new(handler_stage(&shared)),
-            beyond: beyond.map(|_| Stage::new(handler_stage(&shared))).collect(),
+            handlers,
+            beyond,
             node_weights: NodeWeights::default(),
             permits: (Need::default(), 0),
             trails: Trails::default(),
@@ -242,6 +245,7 @@ impl Core {
             self.serve();
             self.end_round();
         }
+        self.handlers.end();
         self.close_all();
         self.mailbox().close();
     }
@@ -330,6 +334,7 @@ impl Core {
             Message::Ready(key, ready) => self.ready(key, ready, now),
             Message::Rewritten(made) => self.rewritten(made),
             Message::Handled(handled) => self.handled(*handled, now),
+            Message::Granted(admitted) => self.dispatch(*admitted, now),
             Message::Consumed(consumption) => self.lines.requests.absorb(now, &consumption),
             Message::Spent(principal, cpu_ns) => {
                 let cost = Used::default().cost(cpu_ns);

@@ -19,11 +19,18 @@ impl Core {
         let ids = || self.principals.ids();
         board.extend([
             posted(now, StageKind::Request, &self.lines.requests, ids(), list()),
-            posted(now, StageKind::Handler, &self.handlers, ids(), list()),
+            posted(
+                now,
+                StageKind::Handler,
+                &self.handlers.stage(),
+                ids(),
+                list(),
+            ),
         ]);
         // The nodes of a cluster are shown as one.
-        for stage in &self.beyond {
-            let node = posted(now, StageKind::Handler, stage, ids(), Vec::new());
+        for crew in &self.beyond {
+            let stage = crew.stage();
+            let node = posted(now, StageKind::Handler, &stage, ids(), Vec::new());
             if let Some(all) = board.last_mut() {
                 all.permits += node.permits;
                 all.permits_missing += node.permits_missing;
@@ -37,7 +44,7 @@ impl Core {
         }
         let missing: u64 = board.iter().map(|new| new.permits_missing).sum();
         if missing > before {
-            let (core, permits) = (self.id, self.handlers.permits());
+            let (core, permits) = (self.id, self.handlers.stage().permits());
             tracing::warn!(core, permits, missing, "more permits of handlers are reserved at this core than it can keep free: raise engine.handlers, or lower reserved_permits");
         }
         for (principal, seen) in &mut board[0].seen {

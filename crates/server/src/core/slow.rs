@@ -24,8 +24,8 @@ impl Core {
     pub(super) fn tuned(&mut self, now: Nanos) {
         let tuning = self.shared.tuning();
         self.lines.set_discipline(now, tuning.discipline);
-        for stage in [&mut self.handlers].into_iter().chain(&mut self.beyond) {
-            stage.set_discipline(now, tuning.discipline);
+        for crew in [&self.handlers].into_iter().chain(&self.beyond) {
+            crew.stage().set_discipline(now, tuning.discipline);
         }
         self.slow_over_ns = slow_over_ns(tuning.slow_log_over_us);
         self.post(now);

@@ -67,8 +67,9 @@ impl Core {
         let at_handlers = at_handlers.at_handlers(seat as u32, cores as u32);
         let [requests, work] = self.principals.lanes(tenant, portions.promised);
         self.lines.set_lanes(now, tenant.id, &requests);
-        let stages = [&mut self.handlers].into_iter().chain(&mut self.beyond);
-        for (place, stage) in stages.enumerate() {
+        let crews = [&self.handlers].into_iter().chain(&self.beyond);
+        for (place, crew) in crews.enumerate() {
+            let stage = &mut *crew.stage();
             let at_node = Allocation {
                 weight: at_handlers.weight * self.node_weights.times(tenant.id, place),
                 ..at_handlers
@@ -97,15 +98,15 @@ impl Core {
             kept: steered.others.kept.div_ceil(cores),
             ..steered.others
         };
-        for stage in [&mut self.handlers].into_iter().chain(&mut self.beyond) {
-            stage.set_others(now, others);
+        for crew in [&self.handlers].into_iter().chain(&self.beyond) {
+            crew.stage().set_others(now, others);
         }
         if self.shared.upstream.is_some() {
             return; // What may be out at the engine follows from its replies.
         }
         let own = self.shared.options.handlers_each();
         let permits = steered.handlers.map(|all| all.div_ceil(cores).min(own));
-        self.handlers.set_permits(permits.unwrap_or(own));
+        (self.handlers.stage()).set_permits(permits.unwrap_or(own));
         // What is lent and borrowed is asked for anew.
         self.permits = (Need::default(), 0);
     }
@@ -128,8 +129,9 @@ impl Core {
         self.leaving = stay;
         for tenant in gone {
             self.lines.remove(now, tenant.id);
-            for stage in [&mut self.handlers].into_iter().chain(&mut self.beyond) {
-                stage.remove(now, tenant.id);
+            for crew in [&self.handlers].into_iter().chain(&self.beyond) {
+                let left = crew.stage().remove(now, tenant.id);
+                drop(left);
             }
             self.node_weights.forget(tenant.id);
             self.waiting.forget(tenant.id);

@@ -6,18 +6,19 @@ use std::sync::Arc;
 use engine::device::tagged;
 use engine::{Access, EngineError, GoOn, Keys, Keyspace, Latch, Seq, Site, Stop};
 use parking_lot::Mutex;
+use policy::slo::control::Turn;
 use policy::{Nanos, PrincipalId};
 use resp::{Output, Reply};
 use stage::{Permit, Terms};
 
 use crate::connection::{Finished, Piece, Ready, Then, Until};
 use crate::core::{
+    crew::Crew,
     message::{Handled, Message, Worked},
     work::{Stopwatch, Work},
     Mailbox,
 };
 use crate::device::{on_terms, tag_of, waits};
-use crate::shared::Shared;
 use crate::tenants::{ConnectionKey, Ending, Passes};
 use crate::unit::{level_apart, Told, Trace};
 
@@ -32,9 +33,10 @@ pub fn begin(
     permit: Permit,
     latch: Option<Latch>,
     began: Nanos,
-    shared: &Arc<Shared>,
-    mailbox: Mailbox,
+    turn: Turn,
+    crew: &Arc<Crew>,
 ) {
+    let shared = &crew.shared;
     let reads = work.unit.only_reads();
     let (own, common) = (work.tenant.apart.of(reads), shared.apart.of(reads));
     let principal = work.tenant.id;
@@ -45,21 +47,16 @@ pub fn begin(
             service_ns: shared.options.clock.now() - began,
             cpu_ns: 0,
         };
-        let handled = Handled {
-            permit,
-            principal,
-            worked,
-            then: Some((work.key, Ready::Crowded(work.unit))),
-        };
-        return mailbox.send(Message::Handled(Box::new(handled)));
+        let then = (work.key, Ready::Crowded(work.unit));
+        return gave_back(crew, permit, principal, worked, Some(turn), then);
     }
     let (go, gone_on) = channel();
     let maker = Maker {
         key: work.key,
         principal,
         reads,
-        shared: Arc::clone(shared),
-        mailbox,
+        crew: Arc::clone(crew),
+        turn: Some(turn),
         first: Some(go),
         gone_on,
         class: permit.class(),
@@ -76,8 +73,9 @@ struct Maker {
     key: ConnectionKey,
     principal: PrincipalId,
     reads: bool,
-    shared: Arc<Shared>,
-    mailbox: Mailbox,
+    crew: Arc<Crew>,
+    /// The turn that it began with, until its connection is told.
+    turn: Option<Turn>,
     first: Option<Sender<Permit>>,
     gone_on: Receiver<Permit>,
     class: u8,
@@ -89,13 +87,13 @@ struct Maker {
 
 impl Maker {
     fn make(mut self, work: Work, latch: Option<Latch>) {
-        self.watch.goes_on_here(&self.shared);
-        let (shared, began) = (Arc::clone(&self.shared), self.watch.began());
+        let (shared, began) = (Arc::clone(&self.crew.shared), self.watch.began());
+        self.watch.goes_on_here(&shared);
         let Some(latch) = self.latch(&work, latch) else {
             return self.give_back(work);
         };
         // Until the end: it may wait for its client at any time.
-        let leave = leave(&work, self.mailbox.clone());
+        let leave = leave(&work, self.crew.mailbox.clone());
         if let Some(keyspace) = &work.keyspace {
             keyspace.stays_until_told(&leave);
         }
@@ -168,7 +166,7 @@ impl Maker {
     }
 
     fn look_again(&self) -> engine::Waiter {
-        let (mailbox, key) = (self.mailbox.clone(), self.key);
+        let (mailbox, key) = (self.crew.mailbox.clone(), self.key);
         Box::new(move || mailbox.send(Message::Ready(key, Ready::Look)))
     }
 
@@ -181,20 +179,16 @@ impl Maker {
     }
 
     /// Gives a permit back, with what came of it.
-    fn send(&self, permit: Permit, ready: Ready) {
-        let handled = Handled {
-            permit,
-            principal: self.principal,
-            worked: self.watch.read(&self.shared),
-            then: Some((self.key, ready)),
-        };
-        self.mailbox.send(Message::Handled(Box::new(handled)));
+    fn send(&mut self, permit: Permit, ready: Ready) {
+        let (worked, turn) = (self.watch.read(&self.crew.shared), self.turn.take());
+        let then = (self.key, ready);
+        gave_back(&self.crew, permit, self.principal, worked, turn, then);
     }
 
     /// Whether anybody waits for the rest of the command. After a stretch of work it is not known
     /// before the stage lets the tenant go on.
     fn go_on(&mut self) -> bool {
-        let worked_ns = self.watch.read(&self.shared).service_ns;
+        let worked_ns = self.watch.read(&self.crew.shared).service_ns;
         if self.permit.is_some() && worked_ns >= STRETCH_NS {
             self.hand_over(Output::new(), Then::GoOn(Until::Now));
         }
@@ -222,9 +216,28 @@ impl Maker {
         }
         if let Ok(permit) = self.gone_on.recv() {
             self.permit = Some(permit);
-            self.watch = Stopwatch::start(&self.shared);
+            self.watch = Stopwatch::start(&self.crew.shared);
         }
     }
+}
+
+/// A permit is free again, and the core, which grants it, is told what came of it.
+fn gave_back(
+    crew: &Crew,
+    permit: Permit,
+    principal: PrincipalId,
+    worked: Worked,
+    turn: Option<Turn>,
+    then: (ConnectionKey, Ready),
+) {
+    crew.settle(permit, worked.service_ns);
+    let handled = Handled {
+        principal,
+        worked,
+        turn,
+        then: Some(then),
+    };
+    crew.mailbox.send(Message::Handled(Box::new(handled)));
 }
 
 /// How this is ended when its tenant's writes have failed and the database is wanted: its
@@ -248,7 +261,7 @@ fn run(
     trace: &mut Trace<'_>,
     maker: &Arc<Mutex<Maker>>,
 ) -> (Output, Result<(Told, Seq), EngineError>) {
-    let shared = Arc::clone(&maker.lock().shared);
+    let shared = Arc::clone(&maker.lock().crew.shared);
     let (unit, now_ms) = (&work.unit, (shared.options.wall_ms)());
     let _tagged = tagged(tag_of(unit.class));
     // What takes this long has no due time for each of its I/Os.
@@ -314,7 +327,7 @@ fn run_twice(
     output: &mut Output,
     maker: &Arc<Mutex<Maker>>,
 ) -> Result<Told, EngineError> {
-    let shared = Arc::clone(&maker.lock().shared);
+    let shared = Arc::clone(&maker.lock().crew.shared);
     let mut answer = |access: &mut Access<'_>, outdated: bool, output: &mut Output| {
         access.go_on_if(go_on(maker));
         let mut with = work.surroundings(now_ms, trace, &shared);

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use front::{Space, SLOTS};
+use parking_lot::MutexGuard;
 use policy::cost::device::Vop;
 use policy::cost::spans::Spans;
 use policy::depth::{Depth, Slice};
@@ -15,8 +16,7 @@ use super::link::Link;
 use super::links::{LinkId, Links};
 use super::{Front, OUT_AT_START, OUT_LEAST, SLICE_REPLIES};
 use crate::core::handler::Task;
-use crate::core::stages::handler_stage;
-use crate::core::Core;
+use crate::core::{crew, Core};
 use crate::upstream::{Found, Replica};
 
 /// Nobody has this slot.
@@ -304,10 +304,10 @@ impl Nodes {
 
 impl Core {
     /// The stage before the node at this place. The first is the handler stage itself.
-    pub(in crate::core) fn stage_before(&mut self, place: usize) -> &mut Stage<Task, 1> {
+    pub(in crate::core) fn stage_before(&self, place: usize) -> MutexGuard<'_, Stage<Task, 1>> {
         match place.checked_sub(1) {
-            None => &mut self.handlers,
-            Some(place) => &mut self.beyond[place],
+            None => self.handlers.stage(),
+            Some(place) => self.beyond[place].stage(),
         }
     }
 
@@ -317,7 +317,7 @@ impl Core {
             return;
         }
         while self.beyond.len() + 1 < front.nodes.count() {
-            self.beyond.push(Stage::new(handler_stage(&self.shared)));
+            self.beyond.push(crew::new(&self.shared, self.mailbox()));
         }
         for tenant in self.shared.tenants.list() {
             if self.principals.of(&tenant).is_some() {
@@ -330,7 +330,7 @@ impl Core {
     /// So many replies have come from a node. How many requests may be out there follows from how
     /// fast they come with more and with fewer.
     pub(super) fn replied(&mut self, front: &mut Front, place: usize, replies: u32, now: Nanos) {
-        let stage = self.stage_before(place);
+        let mut stage = self.stage_before(place);
         let node = &mut front.nodes.nodes[place];
         let work = &mut node.slice;
         work.limited &= stage.queued() > 0;

@@ -25,7 +25,8 @@ impl Core {
         }
         for place in 0..self.beyond.len() {
             loop {
-                match self.beyond[place].next(now) {
+                let next = self.beyond[place].stage().next(now);
+                match next {
                     Next::Admitted(admitted) => self.dispatch(admitted, now),
                     Next::At(at) => {
                         self.agenda.wake_by(at);
@@ -189,7 +190,7 @@ impl Core {
         took: Nanos,
         now: Nanos,
     ) {
-        let stage = self.stage_before(place);
+        let mut stage = self.stage_before(place);
         match permit {
             Some(permit) => stage.settle(now, permit, Cost([took])),
             None => stage.charge(now, tenant, Cost([took])),

@@ -95,9 +95,9 @@ impl Core {
                 }
                 continue;
             }
-            let stages = [&self.handlers].into_iter().chain(&self.beyond);
-            let seen = stages.map(|stage| {
-                let seen = stage.observe(now, tenant.id);
+            let crews = [&self.handlers].into_iter().chain(&self.beyond);
+            let seen = crews.map(|crew| {
+                let seen = crew.stage().observe(now, tenant.id);
                 seen.map_or(AtNode::default(), |seen| AtNode {
                     granted: seen.granted,
                     occupied_ns: seen.occupied_ns,
