@@ -24,6 +24,7 @@
 //! * [`device`] emulates a hard disk or an SSD: it says when an I/O would be done;
 //! * [`login`] says whose password is checked next;
 //! * [`seats`] says who may hold a connection;
+//! * [`look`] says whether something is worth looking for in memory;
 //! * [`memory`] divides the caches and the write buffers among tenants;
 //! * [`slo`] has promises of latency and throughput, and says whether they were kept;
 //! * [`stall`] says how long writes pause so that a database never stalls them;
@@ -46,6 +47,7 @@ pub mod dispatch;
 pub mod generator;
 pub mod lend;
 pub mod login;
+pub mod look;
 pub mod memory;
 pub mod multiget;
 pub mod placement;

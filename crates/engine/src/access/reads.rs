@@ -10,6 +10,7 @@ use crate::record::{self, RawKey};
 use crate::{Entry, Lookups, Object, Stop};
 use bytes::Bytes;
 use parking_lot::MutexGuard;
+use policy::look;
 use rocksdb::ReadOptions;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -209,12 +210,26 @@ impl Access<'_> {
         let result = match &self.view {
             View::Memory { .. } => {
                 let db = keyspace.gate.try_get().ok_or(Stop::Disk)?;
-                match db.get_in_memory(raw, read) {
+                let buffers = &keyspace.buffers;
+                let in_vain = buffers.in_vain.load(Ordering::Relaxed);
+                let known = match look::worthwhile(in_vain) {
+                    true => db.get_in_memory(raw, read),
+                    false => Ok(InMemory::Unknown),
+                };
+                match known {
                     Ok(InMemory::Known(value)) => {
-                        keyspace.buffers.hits.fetch_add(1, Ordering::Relaxed);
+                        if in_vain > 0 {
+                            buffers.in_vain.store(0, Ordering::Relaxed);
+                        }
+                        buffers.hits.fetch_add(1, Ordering::Relaxed);
                         return value;
                     }
-                    Ok(InMemory::Unknown) => return Err(Stop::Disk),
+                    Ok(InMemory::Unknown) => {
+                        // Of cores that count at the same time one is enough.
+                        let in_vain = in_vain.wrapping_add(1);
+                        buffers.in_vain.store(in_vain, Ordering::Relaxed);
+                        return Err(Stop::Disk);
+                    }
                     Err(error) => Err(error),
                 }
             }

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use policy::memory::CacheUse;
 use rocksdb::{Cache, LruCacheOptions};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// What a tenant was granted, bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,6 +39,9 @@ pub(crate) struct Buffers {
     pub allotments: Mutex<Allotments>,
     /// Reads of records that memory of RocksDB answered.
     pub hits: AtomicU64,
+    /// Reads that memory of RocksDB did not answer, or was not asked for, since the last that it
+    /// did ([`policy::look`]).
+    pub in_vain: AtomicU32,
     misses: AtomicU64,
     pub seen: Mutex<Seen>,
     /// Data that makes a flush at most, bytes.
@@ -103,6 +106,7 @@ impl Memory {
             own: self.shared.is_none(),
             allotments: Mutex::new(options.allotments),
             hits: AtomicU64::new(0),
+            in_vain: AtomicU32::new(0),
             misses: AtomicU64::new(0),
             seen: Mutex::default(),
             memtable_bytes: options.memtable_bytes as u64,
