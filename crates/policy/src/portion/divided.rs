@@ -46,6 +46,8 @@ pub(super) fn towards(kept: f64, due: f64, fronts: usize) -> f64 {
         // Where nothing is served, nothing varies.
         true if (due - even).abs() < f64::EPSILON => even,
         true => kept,
+        // It would stop short, and always on the side from which it came.
+        false if gap.abs() * (1.0 - STEP) <= due * NEAR => due,
         false => kept + gap * STEP,
     }
 }

@@ -14,8 +14,8 @@
 //!   where all have heard the same, and for a round more or less than it where something changes.
 //!   Claims would keep them below it all the time: what is served varies, and of each change
 //!   the front that gives is the first. Tenants then lose more or less of their weights by chance.
-//! * A part is divided evenly beforehand: where a tenant has used nothing, its next request is
-//!   served, and is seen.
+//! * A little is left for where a tenant has used nothing, so that its next request is served, and
+//!   is seen: of a rate, a part is divided evenly beforehand; a weight is never less anywhere.
 //!
 //! This is distributed rate limiting by max-min shares instead of by flows (Raghavan et al.,
 //! SIGCOMM 2007, has gossip and both parts); Pisces leaves limits to each node. Of weights Pisces
@@ -27,9 +27,9 @@ mod tests;
 
 pub use divided::Divided;
 
-/// The part of the whole that is divided evenly beforehand: what a tenant has when it comes to a
-/// front at which it was not. Of a rate that is lost where it is not used, and a weight is not
-/// where its tenant is served; with a twentieth, shares in all were 1 to 3 % less even.
+/// What a tenant has when it comes to a front at which it was not, as a part of an even part. Of a
+/// rate that is lost where it is not used; with a twentieth of weights, shares in all were 1 to 3 %
+/// less even.
 const SPARE: f64 = 0.01;
 /// A front was held back if it used this much of its portion, and something of the tenant waited
 /// for most of the time.
@@ -114,8 +114,15 @@ impl Portion {
     /// How many times an even part that is.
     #[must_use]
     pub fn times_even(&self) -> f64 {
-        // So written, an even part is 1 to the last digit.
-        1.0 + (1.0 - SPARE) * (self.kept * self.fronts as f64 - 1.0)
+        let even = self.kept * self.fronts as f64;
+        match self.divided {
+            // So written, an even part is 1 to the last digit.
+            Divided::Rate => 1.0 + (1.0 - SPARE) * (even - 1.0),
+            // What is spare of a weight is given on top where there is less. Taken from all parts
+            // it would favour small ones: beside a tenant that is at one front only, one with an
+            // eighth of its weight there would have 2 % more.
+            Divided::Weight => even.max(SPARE),
+        }
     }
 
     /// What it used of late, as it has told.

@@ -139,6 +139,32 @@ fn a_weight_is_where_its_tenant_is_served() {
     assert!(parts[0] > 0.98 && parts[1] > 0.0024, "{parts:?}");
 }
 
+/// At a front that one tenant has for itself another has an eighth of what it has in all: neither
+/// has more there for its weight than the other.
+#[test]
+fn a_small_part_of_a_weight_is_worth_as_much_as_a_large_one() {
+    let part = |asks: [f64; 4]| {
+        let mut fronts = Fronts::new(Divided::Weight, 4);
+        for _ in 0..30 {
+            for (front, asks) in asks.iter().enumerate() {
+                let told = fronts.portions[front].tell(*asks, 1.0);
+                fronts.board[front] = Some(told);
+            }
+            for front in 0..4 {
+                let others = (0..4).filter(|other| *other != front);
+                let others: Vec<Told> = others.filter_map(|other| fronts.board[other]).collect();
+                fronts.portions[front].keep(&others, 4);
+            }
+        }
+        fronts.parts()[0]
+    };
+    let (small, large) = (part([0.125, 0.875, 0.0, 0.0]), part([1.0, 0.0, 0.0, 0.0]));
+    let ratio = small / 0.125 / large;
+    assert!((ratio - 1.0).abs() < 1e-6, "{ratio}");
+    // Where it is not served at all it has a hundredth of an even part.
+    assert_eq!(part([0.0, 1.0, 0.0, 0.0]), 0.0025);
+}
+
 #[test]
 fn alone_again_it_has_the_whole_weight() {
     let mut fronts = Fronts::new(Divided::Weight, 2);
@@ -190,7 +216,7 @@ fn a_weight_is_kept_whole_where_what_is_served_varies() {
         }
     }
     for (sum, served) in sums.into_iter().zip(served) {
-        let (mean, due) = (sum / rounds, 0.0025 + 0.99 * served / 0.2);
+        let (mean, due) = (sum / rounds, served / 0.2);
         assert!((mean / due - 1.0).abs() < 0.02, "{mean} where {due} is due");
     }
 }

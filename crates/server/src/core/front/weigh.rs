@@ -139,8 +139,9 @@ mod tests {
         for (times, expected) in times.into_iter().zip([0.05, 2.19, 0.76]) {
             assert!((times - expected).abs() < 0.1, "{times} {expected}");
         }
+        // A hundredth is on top, for where it is not served.
         let all: f64 = times.iter().sum();
-        assert!(all <= 3.0 + 1e-9, "{all}");
+        assert!(all <= 3.0 + 0.01 + 1e-9, "{all}");
         // One more node: the weight is even again, until it is seen.
         assert!(weights.learn(TENANT, &[AtNode::default(); 4], SECOND_NS));
         assert_eq!(weights.times(TENANT, 3), 1.0);
