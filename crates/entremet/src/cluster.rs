@@ -47,6 +47,7 @@ use settings::units::Time;
 
 use crate::config::of_url;
 use first::Place;
+use moving::Allow;
 use what::What;
 
 /// A node that is silent for so long while it is asked is away.
@@ -204,6 +205,28 @@ pub struct AtArgs {
     pub at: UpstreamOptions,
 }
 
+/// What nodes are held up for by a move, in percent of the time, where nobody says anything else:
+/// one request of twenty that comes meanwhile waits for a batch.
+const PART: u8 = 5;
+
+/// How a move may hold both nodes up.
+#[derive(Args, Clone, Debug)]
+pub struct AllowArgs {
+    /// One key may hold both nodes up for so long; 50 MB are taken to need one second
+    #[arg(long, value_name = "TIME", default_value = "20ms")]
+    pub allow_stall: Time,
+
+    /// All keys may hold both nodes up for so much of the time while a move lasts, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = PART, value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub allow_part: u8,
+}
+
+impl AllowArgs {
+    fn get(&self) -> Allow {
+        Allow::of(self.allow_stall, self.allow_part)
+    }
+}
+
 /// `entremet cluster move`.
 #[derive(Args, Clone, Debug)]
 pub struct MoveArgs {
@@ -231,9 +254,9 @@ pub struct MoveArgs {
     #[arg(long)]
     pub dry_run: bool,
 
-    /// One key may hold both nodes up for so long; 50 MB are taken to need one second
-    #[arg(long, value_name = "TIME", default_value = "20ms")]
-    pub allow_stall: Time,
+    /// How both nodes may be held up
+    #[command(flatten)]
+    pub allow: AllowArgs,
 }
 
 /// `entremet cluster control`.
@@ -299,9 +322,9 @@ pub struct DrainArgs {
     #[arg(long)]
     pub dry_run: bool,
 
-    /// One key may hold both nodes up for so long; 50 MB are taken to need one second
-    #[arg(long, value_name = "TIME", default_value = "20ms")]
-    pub allow_stall: Time,
+    /// How both nodes may be held up
+    #[command(flatten)]
+    pub allow: AllowArgs,
 }
 
 /// `entremet cluster add`.
@@ -322,6 +345,10 @@ pub struct AddArgs {
     /// One key may hold both nodes up for so long; 50 MB are taken to need one second
     #[arg(long, value_name = "TIME", default_value = "20ms", requires = "fill")]
     pub allow_stall: Time,
+
+    /// All keys may hold both nodes up for so much of the time while a move lasts, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = PART, value_parser = clap::value_parser!(u8).range(1..=100), requires = "fill")]
+    pub allow_part: u8,
 }
 
 /// `entremet cluster dev`.

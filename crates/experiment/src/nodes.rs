@@ -27,6 +27,8 @@ pub struct Nodes {
     pub control: Option<String>,
     /// How long a key may hold nodes up in a move, as "20ms"; none: as `cluster move` has it.
     pub allow_stall: Option<String>,
+    /// How much of the time of nodes a move may take, in percent; none: as `cluster move` has it.
+    pub allow_part: Option<u8>,
     /// Partitions that are moved during the run, in this order.
     #[serde(default, rename = "move")]
     moves: Vec<OneMove>,
@@ -97,6 +99,16 @@ impl Nodes {
             None => Ok(placed),
             Some(name) => Err(format!("{NODES}.place.{name}: there is no such tenant")),
         }
+    }
+
+    /// What `entremet cluster move` is told of how nodes may be held up.
+    pub fn allows(&self) -> Vec<String> {
+        let stall = self.allow_stall.iter();
+        let stall = stall.map(|stall| format!("--allow-stall={stall}"));
+        let part = self.allow_part.iter();
+        stall
+            .chain(part.map(|part| format!("--allow-part={part}")))
+            .collect()
     }
 
     /// The words that follow `entremet cluster dev`.
@@ -178,6 +190,9 @@ mod tests {
                 "nodes = {{ count = 2, processor = 1, move = {moves} }}"
             )))
         };
+        let allows = "nodes = { count = 4, processor = 1, allow_stall = '3s', allow_part = 50 }";
+        let allows = Nodes::of(&table(allows)).expect("nodes").allows();
+        assert_eq!(allows, ["--allow-stall=3s", "--allow-part=50"]);
         let nodes = moved(2).expect("nodes");
         assert!(nodes.moves().eq([(2.5, "web:0", 1)]));
         for to in [0, 3] {

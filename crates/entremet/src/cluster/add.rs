@@ -11,7 +11,7 @@ use super::book::Book;
 use super::lead::Lead;
 use super::leaving::{leaving, set};
 use super::mover::Moved;
-use super::moving::{told_to_stop, Order};
+use super::moving::{told_to_stop, Allow, Order};
 use super::nodes::{Node, View, Views};
 use super::places::{place, taken, Piece, Place};
 use super::reach::Nodes;
@@ -333,7 +333,7 @@ fn coming(
     let order = |slots: Slots| Order {
         slots,
         to: id.to_owned(),
-        stall: args.allow_stall.duration(),
+        allow: Allow::of(args.allow_stall, args.allow_part),
         known: None,
     };
     Ok(free.into_iter().chain(wanted).map(order).collect())

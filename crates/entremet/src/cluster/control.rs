@@ -12,12 +12,12 @@ use policy::placement::{PlacerOptions, Price};
 use policy::Nanos;
 
 use super::book::{Book, LOOK_EVERY};
-use super::decide::{price, Decider, Decision, Scene};
+use super::decide::{price, Decider, Decision, Scene, LOAD};
 use super::figures::Figures;
 use super::intent::Intent;
 use super::lead::Lead;
 use super::leaving::{leaving, unfinished};
-use super::moving::{told_to_stop, Order};
+use super::moving::{told_to_stop, Allow, Order};
 use super::nodes::Views;
 use super::reach::Nodes;
 use super::say::Say;
@@ -240,7 +240,10 @@ impl<'a> Control<'a> {
         Order {
             slots,
             to,
-            stall: self.args.allow_stall.duration(),
+            allow: Allow {
+                stall: self.args.allow_stall.duration(),
+                part: LOAD,
+            },
             known: None,
         }
     }

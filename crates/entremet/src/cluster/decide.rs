@@ -17,7 +17,7 @@ use super::what::slots_with;
 /// What a node can serve in a second: one thread serves its requests, ns.
 pub const OF_NODE: u64 = 1_000_000_000;
 /// A move takes both nodes for half of the time while it lasts.
-const LOAD: f64 = 0.5;
+pub const LOAD: f64 = 0.5;
 /// Steps that take a moment, whatever is in the slot, s.
 const LEAST_S: f64 = 1.0;
 

@@ -91,7 +91,7 @@ impl Drain<'_> {
         eprintln!("looks at all keys of {}", node.at);
         let surveys = Survey::of_all(&mut self.nodes, &node.at)?;
         if let Some(largest) = surveys.values().max_by_key(|survey| survey.largest) {
-            let stall = self.args.allow_stall.duration();
+            let stall = self.args.allow.get().stall;
             refuse_large(&mut self.nodes, &node.at, largest, stall)?;
         }
         let mut pieces = used(&self.tenants);
@@ -112,7 +112,7 @@ impl Drain<'_> {
             slots.collect::<Vec<_>>()
         });
         Ok(Work {
-            orders: orders(wanted, &surveys, self.args.allow_stall.duration()),
+            orders: orders(wanted, &surveys, self.args.allow.get()),
             partitions: partitions.filter(|slot| node.has(*slot)).count(),
             survey,
             views,
@@ -236,7 +236,8 @@ impl Drain<'_> {
             work.survey.keys,
             work.survey.bytes as f64 / 1e6,
             targets.len(),
-            work.survey.takes().as_secs_f64() + 0.1 * work.orders.len() as f64
+            work.survey.takes(self.args.allow.get().part).as_secs_f64()
+                + 0.1 * work.orders.len() as f64
         )?;
         Ok(())
     }
@@ -331,7 +332,7 @@ impl Drain<'_> {
             let other = other.filter(|_| gone).map(|node| node.id.clone());
             (one.slots, other.unwrap_or(one.to))
         });
-        let mut orders = orders(wanted, &BTreeMap::new(), self.args.allow_stall.duration());
+        let mut orders = orders(wanted, &BTreeMap::new(), self.args.allow.get());
         for order in &mut orders {
             order.known = None;
         }

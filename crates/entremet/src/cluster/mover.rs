@@ -6,12 +6,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use policy::replica::LOOKED_NS_MAX;
 
-use super::book::{Book, Lease};
+use super::book::{Book, Lease, BEAT_EVERY};
 use super::intent::Intent;
+use super::moving::Allow;
 use super::nodes::{Open, Views};
-use super::pace::{takes, Pace};
+use super::pace::{takes, Pace, KEYS_MAX};
 use super::plan::{next, plan, Plan, Step, Way};
-use super::reach::{strange, Nodes};
+use super::reach::{strange, time_of, Nodes};
 use super::survey::{counts, keys_of, sizes_of, too_late};
 use super::Failure;
 use crate::client::{ClientError, Reply, Words};
@@ -76,7 +77,7 @@ impl<'m> Mover<'m> {
         nodes: &'m mut Nodes,
         views: &Views,
         mut plan: Plan,
-        stall: Duration,
+        allow: Allow,
         stop: &'m AtomicBool,
     ) -> Result<Self, Failure> {
         let mut book = Book::find(views)?;
@@ -107,7 +108,7 @@ impl<'m> Mover<'m> {
             plan,
             moved: Moved::default(),
             expected: 0,
-            pace: Pace::new(stall),
+            pace: Pace::new(allow.stall, allow.part),
             stop,
             told: Instant::now(),
         })
@@ -267,57 +268,99 @@ impl<'m> Mover<'m> {
     fn carry(&mut self, slot: u16, from: &str, to: &str) -> Result<(), Failure> {
         let count = counts(self.nodes, from, &[slot])?[0];
         self.expected = self.expected.max(self.moved.keys + count);
+        // Of keys that have been asked for, those that have not gone yet, and their sizes. None
+        // comes to the source: it sends whoever brings one to the target.
+        let (mut keys, mut sizes) = (Vec::new(), Vec::new());
         let mut failed = 0;
         loop {
-            self.pause_or_stop()?;
-            let keys = keys_of(self.nodes, from, slot, self.pace.look_at())?;
+            self.tell_or_stop()?;
+            if keys.is_empty() {
+                keys = keys_of(self.nodes, from, slot, KEYS_MAX)?;
+                sizes = sizes_of(self.nodes, from, &keys)?;
+            }
             if keys.is_empty() {
                 return Ok(());
             }
-            let sizes = sizes_of(self.nodes, from, &keys)?;
             let count = self.pace.take(&sizes);
-            let (keys, sizes) = (&keys[..count], &sizes[..count]);
-            let bytes = sizes.iter().sum();
+            let bytes = sizes[..count].iter().sum();
             let began = Instant::now();
-            let result = self.hand_over(from, to, keys, takes(bytes));
-            let took = result.as_ref().map_or(began.elapsed(), |took| *took);
+            let result = self.hand_over(from, to, &keys[..count], takes(bytes));
+            let passed = began.elapsed();
+            let took = result.as_ref().map_or(passed, |took| *took);
             self.moved.longest = self.moved.longest.max(took);
             match result {
                 Ok(took) => {
                     failed = 0;
-                    self.moved.keys += keys.len() as u64;
+                    self.moved.keys += count as u64;
                     self.moved.bytes += bytes;
-                    self.pace.took(sizes, took);
-                    // Others have the nodes for at least as long.
-                    thread::sleep(took);
+                    let waited = passed.saturating_sub(took);
+                    self.pace.took(&sizes[..count], took, waited);
+                    keys.drain(..count);
+                    sizes.drain(..count);
+                    self.rest(self.pace.pause(took, waited))?;
                 }
-                Err(why) => match why.downcast_ref() {
-                    Some(ClientError::Refused { reply, .. }) if reply.contains("OOM ") => {
-                        return Err(format!(
-                            "{to} has no memory left, and refuses new keys of the slot until it has: raise its maxmemory"
-                        )
-                        .into());
-                    }
-                    Some(ClientError::Refused { reply, .. })
-                        if reply.contains("BUSYKEY") && self.plan.way == Way::Back =>
-                    {
-                        self.drop_stale(from, to, keys)?;
-                    }
-                    Some(ClientError::Refused { reply, .. })
-                        if reply.starts_with("IOERR") && failed < TRIES =>
-                    {
-                        failed += 1;
-                        self.pace.took(sizes, Duration::MAX);
-                        thread::sleep(AGAIN_AFTER);
-                    }
-                    _ => return Err(why),
-                },
+                Err(why) => {
+                    self.failed(
+                        why,
+                        (from, to),
+                        &keys[..count],
+                        &sizes[..count],
+                        &mut failed,
+                    )?;
+                    // What is there now is not known.
+                    keys.clear();
+                    sizes.clear();
+                }
             }
         }
     }
 
+    /// What is done where a batch did not go, if anything can be done.
+    fn failed(
+        &mut self,
+        why: Failure,
+        (from, to): (&str, &str),
+        keys: &[Vec<u8>],
+        sizes: &[u64],
+        failed: &mut u32,
+    ) -> Result<(), Failure> {
+        match why.downcast_ref() {
+            Some(ClientError::Refused { reply, .. }) if reply.contains("OOM ") => Err(format!(
+                "{to} has no memory left, and refuses new keys of the slot until it has: raise its maxmemory"
+            )
+            .into()),
+            Some(ClientError::Refused { reply, .. })
+                if reply.contains("BUSYKEY") && self.plan.way == Way::Back =>
+            {
+                self.drop_stale(from, to, keys)
+            }
+            Some(ClientError::Refused { reply, .. })
+                if reply.starts_with("IOERR") && *failed < TRIES =>
+            {
+                *failed += 1;
+                self.pace.took(sizes, Duration::MAX, Duration::ZERO);
+                thread::sleep(AGAIN_AFTER);
+                Ok(())
+            }
+            _ => Err(why),
+        }
+    }
+
+    /// Others have the nodes for so long; this process stays at it.
+    fn rest(&mut self, pause: Duration) -> Result<(), Failure> {
+        let until = Instant::now() + pause;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            thread::sleep(left.min(BEAT_EVERY));
+            if left <= BEAT_EVERY {
+                return Ok(());
+            }
+            self.tell_or_stop()?;
+        }
+    }
+
     /// Says how far it is when it is time to, and that it is at it.
-    fn pause_or_stop(&mut self) -> Result<(), Failure> {
+    fn tell_or_stop(&mut self) -> Result<(), Failure> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(format!("stopped after {} keys", self.moved.keys).into());
         }
@@ -395,19 +438,4 @@ impl<'m> Mover<'m> {
         }
         Ok(())
     }
-}
-
-/// What a node says to `TIME`: seconds and microseconds.
-fn time_of(reply: &Reply) -> Option<Duration> {
-    let Reply::List(items) = reply else {
-        return None;
-    };
-    let number = |item: &Reply| match item {
-        Reply::Bulk(text) => std::str::from_utf8(text).ok()?.parse().ok(),
-        _ => None,
-    };
-    let [seconds, micros] = &items[..] else {
-        return None;
-    };
-    Some(Duration::from_secs(number(seconds)?) + Duration::from_micros(number(micros)?))
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use front::Space;
+use settings::units::Time;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::book::Book;
@@ -52,7 +53,7 @@ pub fn run(args: &MoveArgs) -> Result<(), Failure> {
         let order = Order {
             slots,
             to,
-            stall: args.allow_stall.duration(),
+            allow: args.allow.get(),
             known: None,
         };
         let looked = order.look(&mut nodes, &tenants)?;
@@ -77,14 +78,33 @@ pub fn told_to_stop() -> Result<Arc<AtomicBool>, Failure> {
     Ok(stop)
 }
 
+/// How moves may hold both nodes up.
+#[derive(Clone, Copy, Debug)]
+pub struct Allow {
+    /// For so long by one key.
+    pub stall: Duration,
+    /// For this part of the time by all, while a move lasts.
+    pub part: f64,
+}
+
+impl Allow {
+    /// As the command line has it: a part in percent.
+    pub fn of(stall: Time, percent: u8) -> Self {
+        Self {
+            stall: stall.duration(),
+            part: f64::from(percent) / 100.0,
+        }
+    }
+}
+
 /// Slots that are to be elsewhere.
 pub struct Order {
     /// Of the engine.
     pub slots: Slots,
     /// The name of the node.
     pub to: String,
-    /// One key may hold both nodes up for so long.
-    pub stall: Duration,
+    /// How both nodes may be held up.
+    pub allow: Allow,
     /// What is in them, if that was looked at before.
     pub known: Option<Survey>,
 }
@@ -107,7 +127,7 @@ pub struct Looked {
     name: String,
     /// Where they go.
     way: String,
-    stall: Duration,
+    allow: Allow,
 }
 
 impl Order {
@@ -135,7 +155,7 @@ impl Order {
             (None, None) => Survey::default(),
         };
         if source.is_some() {
-            refuse(nodes, &views, &plan, &survey, self.stall)?;
+            refuse(nodes, &views, &plan, &survey, self.allow.stall)?;
         }
         let (from, to) = (views.at(&plan.from), views.at(&plan.to));
         let way = match plan.way {
@@ -147,7 +167,7 @@ impl Order {
             survey,
             name: slots_with(slots, tenants),
             way,
-            stall: self.stall,
+            allow: self.allow,
             views,
         })
     }
@@ -163,7 +183,7 @@ impl Looked {
             self.survey.keys,
             self.survey.bytes as f64 / 1e6,
             self.survey.largest as f64 / 1e3,
-            self.survey.takes().as_secs_f64()
+            self.survey.takes(self.allow.part).as_secs_f64()
         )
     }
 
@@ -191,7 +211,7 @@ impl Looked {
             }
         }
         let (began, slots) = (Instant::now(), plan.slots);
-        let moved = Mover::begin(nodes, &views, plan, self.stall, stop)?.run()?;
+        let moved = Mover::begin(nodes, &views, plan, self.allow, stop)?.run()?;
         let line = format!(
             "{name} {} gone {way}: {} keys, {:.1} MB in {:.1} s, the longest batch took {:.1} ms",
             if slots.is_one() { "has" } else { "have" },

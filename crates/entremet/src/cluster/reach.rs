@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::ToSocketAddrs;
+use std::panic::resume_unwind;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use server::UpstreamOptions;
 
-use super::nodes::{View, Views};
+use super::nodes::{Node, View, Views};
 use super::slots::Slots;
 use super::Failure;
 use crate::client::{Client, ClientError, Reply, Target, Words};
@@ -153,9 +154,8 @@ impl Nodes {
     /// # Errors
     /// It is away, or no node of a cluster.
     pub fn view(&mut self, at: &str) -> Result<View, Failure> {
-        let text = self.text(at, &[b"CLUSTER", b"NODES"])?;
-        let host = at.rsplit_once(':').map_or(at, |(host, _)| host);
-        View::read(&text, host).ok_or_else(|| strange(at, &[b"CLUSTER", b"NODES"]))
+        let reply = self.ask(at, &[b"CLUSTER", b"NODES"])?;
+        view_in(at, Some(&reply))
     }
 
     /// What all masters say that are there.
@@ -172,13 +172,40 @@ impl Nodes {
                     continue;
                 }
             };
-            let mut by_master = BTreeMap::new();
-            for node in first.masters() {
-                by_master.insert(node.id.clone(), self.view(&node.at)?);
-            }
+            let by_master = self.views_of(&first)?;
             return Ok(Views { first, by_master });
         }
         Err(why)
+    }
+
+    /// What each master says, by its name. All are asked at once: each may have much to do, and
+    /// lets this wait for its turn.
+    fn views_of(&mut self, first: &View) -> Result<BTreeMap<String, View>, Failure> {
+        let words: [Words<'_>; 1] = [vec![b"CLUSTER", b"NODES"]];
+        let masters: Vec<&Node> = first.masters().collect();
+        let mut clients = Vec::with_capacity(masters.len());
+        for node in &masters {
+            let client = self.clients.remove(&node.at);
+            clients.push(client.map_or_else(|| self.connect(&node.at), Ok)?);
+        }
+        let replies: Vec<Result<Vec<Reply>, ClientError>> = thread::scope(|scope| {
+            let asked = clients.iter_mut().map(|client| {
+                let words = &words;
+                scope.spawn(move || client.ask_all(words))
+            });
+            let asked: Vec<_> = asked.collect();
+            let ended = asked.into_iter().map(|one| one.join());
+            ended
+                .map(|one| one.unwrap_or_else(|why| resume_unwind(why)))
+                .collect()
+        });
+        let mut views = BTreeMap::new();
+        for ((node, client), replies) in masters.into_iter().zip(clients).zip(replies) {
+            let replies = replies?;
+            self.clients.insert(node.at.clone(), client);
+            views.insert(node.id.clone(), view_in(&node.at, replies.first())?);
+        }
+        Ok(views)
     }
 
     /// What all masters say, as soon as they agree: news takes a moment. Of the slots `moving` they
@@ -204,6 +231,16 @@ impl Nodes {
     }
 }
 
+/// What a node at `at` says of all, in its reply.
+fn view_in(at: &str, reply: Option<&Reply>) -> Result<View, Failure> {
+    let host = at.rsplit_once(':').map_or(at, |(host, _)| host);
+    let view = match reply {
+        Some(Reply::Bulk(text)) => View::read(&String::from_utf8_lossy(text), host),
+        _ => None,
+    };
+    view.ok_or_else(|| strange(at, &[b"CLUSTER", b"NODES"]))
+}
+
 /// It answers as no Redis does.
 pub fn strange(at: &str, words: &[&[u8]]) -> Failure {
     let words = words
@@ -225,4 +262,19 @@ pub fn field(info: &str, name: &str) -> u64 {
     value
         .and_then(|value| value.trim().parse().ok())
         .unwrap_or(0)
+}
+
+/// What a node says to `TIME`: seconds and microseconds.
+pub fn time_of(reply: &Reply) -> Option<Duration> {
+    let Reply::List(items) = reply else {
+        return None;
+    };
+    let number = |item: &Reply| match item {
+        Reply::Bulk(text) => std::str::from_utf8(text).ok()?.parse().ok(),
+        _ => None,
+    };
+    let [seconds, micros] = &items[..] else {
+        return None;
+    };
+    Some(Duration::from_secs(number(seconds)?) + Duration::from_micros(number(micros)?))
 }

@@ -14,7 +14,7 @@ use super::decide::partitions;
 use super::figures::Figures;
 use super::lead::Lead;
 use super::mover::Moved;
-use super::moving::Order;
+use super::moving::{Allow, Order};
 use super::nodes::{Node, Views};
 use super::reach::{field, Nodes};
 use super::slots::Slots;
@@ -164,12 +164,12 @@ impl Series<'_> {
 pub fn orders(
     wanted: impl IntoIterator<Item = (Slots, String)>,
     known: &BTreeMap<u16, Survey>,
-    stall: Duration,
+    allow: Allow,
 ) -> Vec<Order> {
     let order = |(slots, to): (Slots, String)| Order {
         slots,
         to,
-        stall,
+        allow,
         known: Some(known.get(&slots.first()).cloned().unwrap_or_default()),
     };
     wanted.into_iter().map(order).collect()

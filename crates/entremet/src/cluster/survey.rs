@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::nodes::{Open, Views};
-use super::pace::{takes, Pace, KEY_BYTES};
+use super::pace::{largest, takes, KEY_BYTES};
 use super::plan::{Plan, Way};
 use super::reach::{field, strange, Nodes};
 use super::slots::Slots;
@@ -91,9 +91,9 @@ impl Survey {
         }
     }
 
-    /// How long a move of it takes, about: nodes work for it half of the time.
-    pub fn takes(&self) -> Duration {
-        2 * takes(self.bytes + self.keys * KEY_BYTES)
+    /// How long a move of it takes, about, where nodes work for it for this part of the time.
+    pub fn takes(&self, part: f64) -> Duration {
+        takes(self.bytes + self.keys * KEY_BYTES).div_f64(part)
     }
 }
 
@@ -245,7 +245,7 @@ pub fn refuse_large(
         )
         .into());
     }
-    if Pace::new(stall).is_too_large(survey.largest) {
+    if survey.largest > largest(stall) {
         return Err(format!(
             "{large}: both nodes would answer nobody for about {} ms; if that may be, say --allow-stall {}ms",
             takes.as_millis(),

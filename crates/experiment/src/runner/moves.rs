@@ -14,7 +14,8 @@ pub struct Moves<'r> {
     cores: &'r [usize],
     /// Where engines are, in the order of nodes.
     engines: Vec<String>,
-    stall: Option<&'r str>,
+    /// As the command line has them.
+    allows: Vec<String>,
     /// When each is due, s, which partition it is of, and to which node it goes, from 0.
     to_come: VecDeque<(f64, &'r str, usize)>,
     under_way: Option<Child>,
@@ -31,7 +32,7 @@ impl<'r> Moves<'r> {
             binary,
             cores,
             engines: server.engines(),
-            stall: nodes.allow_stall.as_deref(),
+            allows: nodes.allows(),
             to_come: nodes.moves().collect(),
             under_way: None,
             done: 0,
@@ -61,9 +62,7 @@ impl<'r> Moves<'r> {
         let at = format!("redis-cluster://{}", self.engines.join(","));
         let mut command = pinned(self.cores, self.binary);
         command.args(["cluster", "move", "--at", &at, what, "--to", node]);
-        if let Some(stall) = self.stall {
-            command.args(["--allow-stall", stall]);
-        }
+        command.args(&self.allows);
         let quiet = command.stdin(Stdio::null()).stdout(Stdio::null());
         quiet
             .stderr(Stdio::piped())
