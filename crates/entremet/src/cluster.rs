@@ -266,11 +266,11 @@ pub struct ControlArgs {
     #[command(flatten)]
     pub cluster: AtArgs,
 
-    /// See what is asked for during this time, and decide
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = long_enough)]
+    /// See what is asked for during this time, and decide whether it is certain by now
+    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = long_enough)]
     pub every: Time,
 
-    /// Decide once, do it, and end; what is uneven need not be so three times in a row
+    /// Decide once, do it, and end; what is uneven need not be certain
     #[arg(long)]
     pub once: bool,
 

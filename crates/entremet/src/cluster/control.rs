@@ -91,13 +91,12 @@ struct Control<'a> {
 impl<'a> Control<'a> {
     fn new(args: &'a ControlArgs, lead: Option<Lead>, stop: Arc<AtomicBool>, say: Say) -> Self {
         let options = PlacerOptions::priced(priced(args));
-        let steps = if args.once { 1 } else { options.steps };
         let options = PlacerOptions {
             excess_min: f64::from(args.uneven) / 100.0,
-            steps,
-            // Moves are made one after the other. For as long as it was seen before, what was seen
-            // is taken to hold.
-            turn_s: f64::from(steps) * args.every.duration().as_secs_f64(),
+            evidence_s: if args.once { 0.0 } else { options.evidence_s },
+            // Moves are made one after the other, and what they gain counts for long: for a tenth
+            // of that what was seen is taken to hold.
+            turn_s: args.horizon.duration().as_secs_f64() / 10.0,
             ..options
         };
         Self {
@@ -149,9 +148,9 @@ impl<'a> Control<'a> {
             }
             self.knows_rests = true;
         }
-        if !self.watch(&mut book)? {
+        let Some(seen) = self.watch(&mut book)? else {
             return Ok(());
-        }
+        };
         let views = self.nodes.views()?;
         settled(&views, &begun)?;
         let told = self.figures.told()?;
@@ -169,6 +168,7 @@ impl<'a> Control<'a> {
         let leaving = leaving(&mut book, &mut self.nodes)?;
         let scene = Scene {
             now: wall_ns(),
+            seen_s: seen.as_secs_f64(),
             views: &views,
             told: &told,
             uses: &uses,
@@ -200,7 +200,7 @@ impl<'a> Control<'a> {
             if self.stops() {
                 break;
             }
-            let order = self.order(one.slots, one.to);
+            let order = self.order(one.slots, one.to, LOAD);
             let looked = order.look(&mut self.nodes, tenants);
             match looked.and_then(|looked| looked.carry_out(&mut self.nodes, &self.stop)) {
                 Ok(done) => self.tell(book, &format!("{}; it was begun before", done.line))?,
@@ -214,8 +214,8 @@ impl<'a> Control<'a> {
         book.moves(&mut self.nodes)
     }
 
-    /// Reads figures until it is time to decide. False: it is to stop.
-    fn watch(&mut self, book: &mut Book) -> Result<bool, Failure> {
+    /// Reads figures until it is time to decide. Returns for how long; none: it is to stop.
+    fn watch(&mut self, book: &mut Book) -> Result<Option<Duration>, Failure> {
         let views = self.nodes.views()?;
         // From now on; what nodes did for a move is not what they are asked for.
         let _ = self.figures.uses(&mut self.nodes, &views);
@@ -223,7 +223,7 @@ impl<'a> Control<'a> {
         let mut read_at: Option<Instant> = None;
         while began.elapsed() < self.args.every.duration() || read_at.is_none() {
             if self.stops() {
-                return Ok(false);
+                return Ok(None);
             }
             if read_at.is_none_or(|at| at.elapsed() >= READ_EVERY) {
                 self.refuse_drained(book)?;
@@ -233,16 +233,16 @@ impl<'a> Control<'a> {
             thread::sleep(LOOK_EVERY.min(self.args.every.duration()));
         }
         self.figures.look(&mut self.nodes, book)?;
-        Ok(true)
+        Ok(Some(began.elapsed()))
     }
 
-    fn order(&self, slots: Slots, to: String) -> Order {
+    fn order(&self, slots: Slots, to: String, part: f64) -> Order {
         Order {
             slots,
             to,
             allow: Allow {
                 stall: self.args.allow_stall.duration(),
-                part: LOAD,
+                part,
             },
             known: None,
         }
@@ -265,7 +265,7 @@ impl<'a> Control<'a> {
             }
             self.refuse_drained(book)?;
             let looked = self
-                .order(one.slot.into(), one.to.clone())
+                .order(one.slot.into(), one.to.clone(), one.part)
                 .look(&mut self.nodes, tenants);
             let looked = match looked {
                 Ok(looked) => looked,

@@ -16,10 +16,12 @@ use super::what::slots_with;
 
 /// What a node can serve in a second: one thread serves its requests, ns.
 pub const OF_NODE: u64 = 1_000_000_000;
-/// A move takes both nodes for half of the time while it lasts.
+/// A move takes both nodes for so much of the time while it lasts, where one is much too full.
 pub const LOAD: f64 = 0.5;
-/// Steps that take a moment, whatever is in the slot, s.
-const LEAST_S: f64 = 1.0;
+/// And where both have room.
+const LOAD_MIN: f64 = 0.05;
+/// Steps that take a moment, whatever is in the slot, s (measured, nodes that are full: .1 to .5).
+const LEAST_S: f64 = 0.3;
 
 /// What a move costs where what it gains counts for so long, between nodes with this part of a
 /// processor.
@@ -36,6 +38,8 @@ pub fn price(horizon_s: f64, processor: f64) -> Price {
 pub struct Scene<'s> {
     /// By the clock on the wall, ns.
     pub now: Nanos,
+    /// For how long before that it was seen, s.
+    pub seen_s: f64,
     /// Where slots are; nodes agree.
     pub views: &'s Views,
     /// By the names of tenants.
@@ -59,6 +63,8 @@ pub struct Decision {
     pub to: String,
     /// What the fuller of both nodes wins.
     pub gain: f64,
+    /// The part of the time of both that the move may take.
+    pub part: f64,
     /// In words.
     pub why: String,
 }
@@ -67,7 +73,7 @@ pub struct Decision {
 pub struct Decider {
     /// Its memory.
     pub placer: Placer,
-    steps: u32,
+    evidence_s: f64,
     /// Tenants whose partitions stay.
     except: BTreeSet<String>,
 }
@@ -77,7 +83,7 @@ impl Decider {
     pub fn new(options: PlacerOptions, except: &[String]) -> Self {
         Self {
             placer: Placer::new(options),
-            steps: options.steps,
+            evidence_s: options.evidence_s,
             except: except.iter().cloned().collect(),
         }
     }
@@ -115,6 +121,7 @@ impl Decider {
         let even = evenness(&partitions, &nodes);
         let looked = Looked {
             now: scene.now,
+            seen_s: scene.seen_s,
             nodes: &nodes,
             bytes: &bytes,
             stays: &self.stays(scene),
@@ -127,11 +134,12 @@ impl Decider {
                 let decide = |one: &Move| decision(one, scene, &ids, tenants);
                 Ok(moved.iter().map(decide).collect())
             }
-            _ => Err(match self.placer.uneven() {
-                0 => format!("{even}: that is even enough"),
-                seen if seen < self.steps => {
-                    format!("{even}; that may pass: seen {seen} of {} times", self.steps)
-                }
+            _ => Err(match self.placer.evidence_s() {
+                seen if seen <= 0.0 => format!("{even}: that is even enough"),
+                seen if seen < self.evidence_s => format!(
+                    "{even}; that may pass: it adds up to {seen:.1} of {:.1} node seconds",
+                    self.evidence_s
+                ),
                 _ => format!("{even}; no move would gain more than it costs"),
             }),
         }
@@ -235,6 +243,7 @@ fn decision(one: &Move, scene: &Scene<'_>, ids: &[&str], tenants: &[(String, Spa
         slot,
         to: to.to_owned(),
         gain: one.gain(),
+        part: one.part(LOAD_MIN, LOAD),
         why,
     }
 }
@@ -294,6 +303,7 @@ mod tests {
             .zip(used);
         let scene = Scene {
             now: 1_000_000_000_000,
+            seen_s: 1.0,
             views: &views(),
             told,
             uses: &uses.collect(),
@@ -306,7 +316,7 @@ mod tests {
 
     fn at_once() -> PlacerOptions {
         PlacerOptions {
-            steps: 1,
+            evidence_s: 0.0,
             ..PlacerOptions::priced(price(300.0, 1.0))
         }
     }
@@ -382,12 +392,13 @@ mod tests {
     #[test]
     fn what_may_pass_is_waited_for() {
         let mut decider = Decider::new(PlacerOptions::priced(price(300.0, 1.0)), &[]);
-        for seen in 1..3 {
-            let why = decide(&mut decider, &both_at_one(true), [0.9, 0.0, 0.0], &[]);
-            assert!(why
-                .expect_err("not yet")
-                .contains(&format!("seen {seen} of 3 times")));
-        }
+        // One and two thirds of a node too much, less what may be: a second is not enough.
+        let why = decide(&mut decider, &both_at_one(true), [0.9, 0.0, 0.0], &[]);
+        let why = why.expect_err("not yet");
+        assert!(
+            why.contains("it adds up to 1.6 of 3.0 node seconds"),
+            "{why}"
+        );
         assert!(decide(&mut decider, &both_at_one(true), [0.9, 0.0, 0.0], &[]).is_ok());
     }
 }

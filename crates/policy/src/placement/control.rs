@@ -20,6 +20,7 @@ use super::plan::{fair_demand, Node, Partition, Planned};
 use super::seen::Seen;
 use super::spread::Spreads;
 use super::weights::{Entry, Exchanged, Shares};
+use crate::Nanos;
 
 /// How a controller decides.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -79,6 +80,8 @@ pub struct Control<const R: usize> {
     options: ControlOptions,
     learnt: Learnt<R>,
     placer: Placer,
+    /// When it last looked where partitions are.
+    placed_at: Nanos,
     lags: Lags,
     spreads: Spreads,
 }
@@ -120,6 +123,7 @@ impl<const R: usize> Control<R> {
             options,
             learnt: Learnt::default(),
             placer: Placer::new(options.placer),
+            placed_at: 0,
             lags: Lags::default(),
             spreads: Spreads::default(),
         }
@@ -170,8 +174,11 @@ impl<const R: usize> Control<R> {
                 divide(*demand, rates, partition);
             }
         }
+        let seen_s = seen.now.saturating_sub(self.placed_at) as f64 / 1e9;
+        self.placed_at = seen.now;
         let looked = Looked {
             now: seen.now,
+            seen_s,
             nodes: seen.nodes,
             bytes: seen.bytes,
             stays: &[],

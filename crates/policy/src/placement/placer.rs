@@ -5,6 +5,11 @@ use super::price::{Moves, Price};
 use crate::Nanos;
 use std::collections::BTreeMap;
 
+/// A node that is asked for twice what it can serve is certain to be so after three seconds, and
+/// one that is asked for a tenth too much after half a minute. Chance alone came to about two
+/// before real nodes that other work held up (`placement-cluster`).
+const EVIDENCE_S: f64 = 3.0;
+
 /// How a placer decides.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PlacerOptions {
@@ -13,8 +18,9 @@ pub struct PlacerOptions {
     /// And at least so much of a node. On nodes that have little to do it does not matter who does
     /// it.
     pub excess_min: f64,
-    /// That must be so in this many steps in a row.
-    pub steps: u32,
+    /// What is more than that must add up to so much of a node for so long, node seconds; 0: at
+    /// once.
+    pub evidence_s: f64,
     /// Moves of one step.
     pub moves_max: usize,
     /// What a move costs; none: nothing.
@@ -32,7 +38,7 @@ impl Default for PlacerOptions {
         PlacerOptions {
             imbalance_max: 0.05,
             excess_min: 0.0,
-            steps: 1,
+            evidence_s: 0.0,
             moves_max: usize::MAX,
             price: None,
             turn_s: 0.0,
@@ -42,13 +48,13 @@ impl Default for PlacerOptions {
 }
 
 impl PlacerOptions {
-    /// Where moves cost something: a twentieth of a node, seen three times in a row, is worth a
+    /// Where moves cost something: a twentieth of a node, seen until it is certain, is worth a
     /// look, and a partition that has moved stays until what that gained has been had.
     #[must_use]
     pub fn priced(price: Price) -> Self {
         PlacerOptions {
             excess_min: 0.05,
-            steps: 3,
+            evidence_s: EVIDENCE_S,
             price: Some(price),
             rest_ns: (price.horizon_s * 1e9) as Nanos,
             ..PlacerOptions::default()
@@ -61,6 +67,8 @@ impl PlacerOptions {
 pub struct Looked<'l, const R: usize> {
     /// When.
     pub now: Nanos,
+    /// Of how long before that this is the mean, s.
+    pub seen_s: f64,
     /// Nodes, with what each can serve.
     pub nodes: &'l [Node<R>],
     /// Of each partition; what is missing has none.
@@ -75,8 +83,8 @@ pub struct Looked<'l, const R: usize> {
 #[derive(Clone, Debug)]
 pub struct Placer {
     options: PlacerOptions,
-    /// Steps in a row in which nodes were uneven.
-    uneven: u32,
+    /// By how much of a node the fullest was too full, and for how long, node seconds.
+    evidence_s: f64,
     /// When partitions last moved, as far as they rest.
     moved: BTreeMap<u32, Nanos>,
 }
@@ -87,7 +95,7 @@ impl Placer {
     pub fn new(options: PlacerOptions) -> Self {
         Placer {
             options,
-            uneven: 0,
+            evidence_s: 0.0,
             moved: BTreeMap::new(),
         }
     }
@@ -107,15 +115,21 @@ impl Placer {
         self.moved.iter().map(|(partition, at)| (*partition, *at))
     }
 
-    /// For how many steps in a row nodes have been uneven.
+    /// What is there of [`PlacerOptions::evidence_s`]; 0: nodes are even enough.
     #[must_use]
-    pub fn uneven(&self) -> u32 {
-        self.uneven
+    pub fn evidence_s(&self) -> f64 {
+        self.evidence_s
     }
 
     /// Nothing can be told from this step: what was uneven before must be seen anew.
     pub fn forget(&mut self) {
-        self.uneven = 0;
+        self.evidence_s = 0.0;
+    }
+
+    /// By how much of a node the fullest is too full; below 0: it is not.
+    fn over<const R: usize>(&self, nodes: &[Node<R>], partitions: &[Partition<R>]) -> f64 {
+        let (excess, mean) = excess(nodes, partitions);
+        excess - (self.options.imbalance_max * mean).max(self.options.excess_min)
     }
 
     /// Gives a node to what has none; where nodes have been uneven for long enough, and `evens`,
@@ -131,10 +145,14 @@ impl Placer {
             let alive = |node: &&u32| looked.nodes[**node as usize].is_able();
             partition.nodes.iter().filter(alive).count() < partition.replicas
         });
-        let (excess, mean) = excess(looked.nodes, partitions);
-        let uneven = excess > options.imbalance_max * mean && excess >= options.excess_min;
-        self.uneven = if evens && uneven { self.uneven + 1 } else { 0 };
-        let moves = self.uneven > 0 && self.uneven >= options.steps;
+        let over = self.over(looked.nodes, partitions);
+        // A cumulative sum (Page 1954): of all tests that are as seldom wrong, the one that sees a
+        // change soonest. What is much too full is certain soon, and what is a little later.
+        self.evidence_s = match evens {
+            true => (self.evidence_s + over * looked.seen_s).max(0.0),
+            false => 0.0,
+        };
+        let moves = evens && over > 0.0 && self.evidence_s >= options.evidence_s;
         if !missing && !moves {
             return None;
         }
@@ -157,6 +175,11 @@ impl Placer {
             busy: looked.busy,
         };
         let planned = plan(looked.nodes, partitions, &may);
+        if moves && !planned.moved.is_empty() {
+            // What was seen was about other places. Of what is uneven still it is known already.
+            let left = self.over(looked.nodes, partitions).max(0.0) / over;
+            self.evidence_s *= left.min(1.0);
+        }
         if rest_ns > 0 {
             for moved in &planned.moved {
                 self.rest(moved.partition, looked.now);

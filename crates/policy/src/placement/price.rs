@@ -99,6 +99,14 @@ pub struct Move {
 }
 
 impl Move {
+    /// The part of the time of both nodes that this move may take while it lasts, from `least` to
+    /// `most`. As long as one is so much fuller than the other, its tenants miss as much in any
+    /// case; where both have room nobody is to feel the move.
+    #[must_use]
+    pub fn part(&self, least: f64, most: f64) -> f64 {
+        (self.before[0].max(1.0) - self.before[1].max(1.0)).clamp(least, most)
+    }
+
     /// By how much the fuller of both nodes is less full.
     #[must_use]
     pub fn gain(&self) -> f64 {

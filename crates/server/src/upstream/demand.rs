@@ -55,6 +55,8 @@ struct Tenant {
     held_ns: Nanos,
     /// For which part of the time it waited, in the mean.
     waited: f64,
+    /// For how many seconds it has asked for something.
+    awake: u32,
 }
 
 impl Asked {
@@ -82,8 +84,8 @@ impl Asked {
             let held_ns = one.held_ns.saturating_sub(tenant.held_ns) as f64;
             tenant.held_ns = one.held_ns;
             if !first {
-                tenant.waited += ((held_ns / passed_ns).min(1.0) - tenant.waited) * NEWEST;
                 let took = by_tenant.remove(&one.principal).unwrap_or_default();
+                tenant.wait((held_ns / passed_ns).min(1.0), !took.is_empty());
                 tenant.learn(&took, passed_ns);
             }
             self.tenants.insert(one.tenant.clone(), tenant);
@@ -117,6 +119,17 @@ impl Asked {
 }
 
 impl Tenant {
+    /// It waited for this part of the time. From when it began to ask that is the mean of all, so
+    /// that it is known at once.
+    fn wait(&mut self, waited: f64, asked: bool) {
+        self.awake = match asked || waited > 0.0 || !self.slots.is_empty() {
+            true => self.awake.saturating_add(1),
+            false => 0,
+        };
+        let newest = NEWEST.max(1.0 / f64::from(self.awake.max(1)));
+        self.waited += (waited - self.waited) * newest;
+    }
+
     fn learn(&mut self, took: &[(u16, Nanos)], passed_ns: f64) {
         for rate in self.slots.values_mut() {
             *rate *= 1.0 - NEWEST;
@@ -182,6 +195,26 @@ mod tests {
         }
         assert!(last.tenants[0].slots.is_empty(), "{last:?}");
         assert!(asked.tenants["t0"].slots.is_empty());
+    }
+
+    #[test]
+    fn who_begins_to_wait_is_told_of_at_once_and_who_waits_now_and_then_is_not() {
+        let (mut asked, mut held_ns) = (Asked::default(), 0);
+        let mut waits = |second: u64, waited_ns: Nanos, took_ns: Nanos| {
+            held_ns += waited_ns;
+            let took = [((PrincipalId(0), 3), took_ns)].into_iter();
+            let took: Took = took.filter(|(_, ns)| *ns > 0).collect();
+            let text = asked.tell(&[seen(0, held_ns)], took, second * SECOND_NS);
+            let told = Demand::read(&text).expect("a demand");
+            told.tenants.first().is_some_and(|tenant| tenant.waits)
+        };
+        assert!(!(1..20).any(|second| waits(second, 0, 0)));
+        assert!(waits(20, SECOND_NS, 400_000_000));
+        // From then on a second counts less and less.
+        assert!((21..40).all(|second| waits(second, SECOND_NS * 9 / 10, 400_000_000)));
+        assert!(waits(40, 0, 400_000_000));
+        assert!(!(41..60).all(|second| waits(second, 0, 400_000_000)));
+        assert!(!waits(60, SECOND_NS, 400_000_000));
     }
 
     #[test]
