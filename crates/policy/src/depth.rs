@@ -14,10 +14,15 @@
 //! depths in turns (low, high, high, low, so that drift cancels) while somebody waits, goes up
 //! while `e` is above [`WORTH`], and down by a part when it is below [`WORTHLESS`].
 //!
-//! A slice says what the device did to within some percent, as I/Os differ, and a trial of few
-//! slices to within 0.2 of elasticity. So a step up is no larger than a step down, and both halves
-//! of the trial must be for it: were steps up larger, chance alone would lead to ever deeper
-//! queues.
+//! A slice says what the device did to within some percent where it sees hundreds of I/Os, and to
+//! within a third where it sees a few large ones. So what slices of one depth differ by is
+//! measured, too, and a step up needs an `e` that is clear of it by [`ERRORS`] standard errors. It
+//! is no larger than a step down: otherwise chance alone would lead to ever deeper queues.
+//!
+//! Trying costs latency. Each trial that changes nothing doubles the rest until the next one, and
+//! what trials saw is kept meanwhile, so that chance has less and less of a say. A load that is
+//! another one ends that at once: the device does more or less at the same depth, or somebody waits
+//! again after a while in which nobody did.
 //!
 //! **Capacity.** [`Capacity`] follows the VOPs a second that the device does while somebody waits
 //! (iocost's vrate and Gimbal do so by latency; here the depth keeps latency where it should be).
@@ -41,16 +46,27 @@ const STEP: u32 = 8;
 /// Above this elasticity it goes all the way to the higher depth: there is far to go, as after a
 /// load of another kind.
 const FAR: f64 = 2.0 * WORTH;
-/// Slices of half a trial: low, high, high, low.
-const HALF: usize = 4;
-/// Slices of a trial.
-const TRIAL: usize = 2 * HALF;
-/// Slices without a trial after one that changed nothing: trying costs a little.
+/// Slices of a trial: low, high, high, low, twice.
+const TRIAL: u32 = 8;
+/// Slices without a trial after the first one that changed nothing, and the most that this grows
+/// to: the higher depth then has .4 % of the time. A change that nothing tells of is found in a
+/// hundred seconds.
 const REST: u32 = 32;
+const REST_MAX: u32 = 1 << 10;
+/// The elasticity of chance alone is beyond so many standard errors in one trial of fifty.
+pub const ERRORS: f64 = 2.0;
+/// What counts of earlier trials at the same depths when the next one is over.
+const MEMORY: f64 = 0.75;
+/// A load is another one if the device does more or less at the same depth by more than this part
+/// of it, and by more than so many standard errors.
+const CHANGE: f64 = 0.25;
+const CHANGE_ERRORS: f64 = 4.0;
+/// Or if nobody waited for so many slices.
+const QUIET: u32 = 50;
 /// No device takes more at a time through one queue (NVMe: 1023 commands).
 const DEPTH_MAX: u32 = 1023;
 
-/// What a device did in one slice of time. A slice should see some hundred I/Os.
+/// What a device did in one slice of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice {
     /// Work done.
@@ -64,8 +80,7 @@ pub struct Slice {
 
 impl Slice {
     fn per_s(&self) -> f64 {
-        let Slice { done, ns, .. } = *self;
-        Sum { done, ns }.per_s()
+        self.done.get() * 1e9 / self.ns.max(1) as f64
     }
 }
 
@@ -78,7 +93,7 @@ pub struct Trial {
     pub high: u32,
     /// VOPs a second at each.
     pub per_s: [f64; 2],
-    /// Elasticity of throughput between them, as each half of the trial has it.
+    /// Elasticity of throughput between them: the least and the most that it may be.
     pub elasticity: [f64; 2],
     /// The depth from now on.
     pub depth: u32,
@@ -101,10 +116,18 @@ pub struct Depth {
     least: u32,
     /// A depth that was seen to be too small.
     too_small: u32,
-    /// Work and time at the lower and the higher depth, in each half of the trial so far.
-    seen: [[Sum; 2]; 2],
-    slices: usize,
+    /// At the lower and the higher depth, of all trials since the last change.
+    seen: [Rates; 2],
+    /// In the trial so far.
+    now: [Rates; 2],
+    slices: u32,
+    /// Slices until the next trial, and after it if that changes nothing.
     rest: u32,
+    next_rest: u32,
+    /// VOPs a second of late, at the lower depth.
+    late_per_s: Option<f64>,
+    /// Slices in which nobody waited, in a row.
+    quiet: u32,
 }
 
 impl Depth {
@@ -119,8 +142,12 @@ impl Depth {
             least,
             too_small: 0,
             seen: Default::default(),
+            now: Default::default(),
             slices: 0,
             rest: 0,
+            next_rest: REST,
+            late_per_s: None,
+            quiet: 0,
         }
     }
 
@@ -130,7 +157,7 @@ impl Depth {
     }
 
     /// Whether the slice with this number is one at the higher depth.
-    fn is_high(slice: usize) -> bool {
+    fn is_high(slice: u32) -> bool {
         matches!(slice % 4, 1 | 2)
     }
 
@@ -146,50 +173,86 @@ impl Depth {
 
     /// A slice has ended.
     pub fn step(&mut self, slice: &Slice) -> Step {
-        let mut trial = None;
-        if self.rest > 0 {
-            self.rest -= 1;
-        } else if !slice.limited {
-            // Nothing was learnt, and the halves would no longer have seen the same.
-            self.restart();
-        } else {
-            let half = &mut self.seen[self.slices / HALF];
-            let sum = &mut half[usize::from(Depth::is_high(self.slices))];
-            *sum = sum.plus(Sum {
-                done: slice.done,
-                ns: slice.ns,
-            });
-            self.slices += 1;
-            if self.slices == TRIAL {
-                trial = Some(self.decide());
-                self.restart();
+        let trial = match slice.limited {
+            true => self.see(slice.per_s()),
+            false => {
+                self.pause();
+                None
             }
-        }
+        };
         Step {
             permits: self.permits(),
             trial,
         }
     }
 
-    fn restart(&mut self) {
+    /// Nobody waited: nothing was learnt, and a trial would no longer have seen the same. Where the
+    /// load does not fill the higher depth, that brings nothing at present.
+    fn pause(&mut self) {
+        self.quiet = self.quiet.saturating_add(1);
+        if self.rest > 0 {
+            self.rest -= 1;
+        } else if self.slices > 0 {
+            self.rest = self.next_rest;
+        }
+        self.restart();
+    }
+
+    fn see(&mut self, per_s: f64) -> Option<Trial> {
+        let quiet = std::mem::take(&mut self.quiet) >= QUIET;
+        let high = self.rest == 0 && Depth::is_high(self.slices);
+        if quiet || (!high && self.is_another(per_s)) {
+            self.forget();
+        }
+        if self.rest > 0 {
+            self.rest -= 1;
+            return None;
+        }
+        self.now[usize::from(Depth::is_high(self.slices))].see(per_s);
+        self.slices += 1;
+        if self.slices < TRIAL {
+            return None;
+        }
+        let trial = self.decide();
+        self.restart();
+        Some(trial)
+    }
+
+    /// Whether the load is another one, by what the device does at the depth that it has.
+    fn is_another(&mut self, per_s: f64) -> bool {
+        let late = self.late_per_s.unwrap_or(per_s);
+        let late = late + (per_s - late) / FOLLOW;
+        self.late_per_s = Some(late);
+        let before = &self.seen[0];
+        let mean = before.mean();
+        // Of a mean that forgets like this one: the part of a slice's variance that it has.
+        let of_late = 1.0 / (2.0 * FOLLOW - 1.0);
+        let error = mean * (before.variance() * (of_late + 1.0 / before.count)).sqrt();
+        before.count > 0.0 && (late - mean).abs() > (CHANGE * mean).max(CHANGE_ERRORS * error)
+    }
+
+    /// What was seen was of another load, or at another depth.
+    fn forget(&mut self) {
         self.seen = Default::default();
+        self.late_per_s = None;
+        (self.rest, self.next_rest) = (0, REST);
+        self.restart();
+    }
+
+    fn restart(&mut self) {
+        self.now = Default::default();
         self.slices = 0;
     }
 
     fn decide(&mut self) -> Trial {
+        for (all, now) in self.seen.iter_mut().zip(&self.now) {
+            all.add(now);
+        }
         let (low, high) = (self.depth, self.high());
-        let apart = (f64::from(high) / f64::from(low)).ln();
-        let elasticity = self.seen.map(|half| {
-            let [low, high] = half.map(Sum::per_s);
-            // Nothing done at either depth says nothing.
-            if low > 0.0 && high > 0.0 && apart > 0.0 {
-                (high / low).ln() / apart
-            } else {
-                WORTHLESS
-            }
-        });
-        let [one, other] = elasticity;
-        let (least, mean) = (one.min(other), (one + other) / 2.0);
+        let per_s = self.seen.each_ref().map(Rates::mean);
+        let (mean, error) = self.elasticity(low, high);
+        let elasticity = [-ERRORS, ERRORS].map(|errors| mean + errors * error);
+        let [least, _] = elasticity;
         let step = self.depth.div_ceil(STEP);
         let back = self.depth - step;
         if least > WORTH {
@@ -199,42 +262,73 @@ impl Depth {
             } else {
                 (self.depth + step).min(high)
             };
+            self.forget();
         } else if mean < WORTHLESS && back >= self.least && back > self.too_small {
             self.depth = back;
+            self.forget();
         } else {
             // What was too small may not be for ever.
             self.too_small = 0;
-            self.rest = REST;
+            self.rest = self.next_rest;
+            self.next_rest = (2 * self.next_rest).min(REST_MAX);
         }
-        let [first, second] = self.seen;
-        let at = |index: usize| first[index].plus(second[index]).per_s();
         Trial {
             low,
             high,
-            per_s: [at(0), at(1)],
+            per_s,
             elasticity,
             depth: self.depth,
         }
     }
-}
 
-/// What was done in slices, and how long they were.
-#[derive(Clone, Copy, Debug, Default)]
-struct Sum {
-    done: Vop,
-    ns: Nanos,
-}
-
-impl Sum {
-    fn plus(self, other: Sum) -> Sum {
-        Sum {
-            done: self.done.plus(other.done),
-            ns: self.ns.saturating_add(other.ns),
+    /// Of throughput between two depths, and its standard error.
+    fn elasticity(&self, low: u32, high: u32) -> (f64, f64) {
+        let apart = (f64::from(high) / f64::from(low)).ln();
+        let [at_low, at_high] = self.seen.each_ref().map(Rates::mean);
+        // Nothing done at either depth says nothing.
+        if at_low <= 0.0 || at_high <= 0.0 || apart <= 0.0 {
+            return (WORTHLESS, 0.0);
         }
+        let each = self.seen.each_ref();
+        let variance: f64 = each.map(|seen| seen.variance() / seen.count).iter().sum();
+        ((at_high / at_low).ln() / apart, variance.sqrt() / apart)
+    }
+}
+
+/// VOPs a second in slices: their number, sum and sum of squares; older ones fade.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rates {
+    count: f64,
+    sum: f64,
+    squares: f64,
+}
+
+impl Rates {
+    fn see(&mut self, per_s: f64) {
+        self.count += 1.0;
+        self.sum += per_s;
+        self.squares += per_s * per_s;
     }
 
-    fn per_s(self) -> f64 {
-        self.done.get() * 1e9 / self.ns.max(1) as f64
+    /// Takes in those of the next trial.
+    fn add(&mut self, next: &Rates) {
+        self.count = MEMORY * self.count + next.count;
+        self.sum = MEMORY * self.sum + next.sum;
+        self.squares = MEMORY * self.squares + next.squares;
+    }
+
+    fn mean(&self) -> f64 {
+        self.sum / self.count.max(1.0)
+    }
+
+    /// Of one slice, as a part of the square of the mean.
+    fn variance(&self) -> f64 {
+        let mean = self.mean();
+        if self.count <= 1.0 || mean <= 0.0 {
+            return 0.0;
+        }
+        let all = (self.squares / self.count / (mean * mean) - 1.0).max(0.0);
+        all * self.count / (self.count - 1.0)
     }
 }
 

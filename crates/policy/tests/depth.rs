@@ -196,6 +196,76 @@ fn what_is_far_too_small_is_left_in_seconds() {
     assert!(permits[99] >= 12, "{permits:?}");
 }
 
+/// Permits over time of an arm that ends one to four large I/Os a slice, as many at any depth.
+fn of_a_few_large(slices: usize) -> Vec<u32> {
+    let (mut depth, mut dice) = (Depth::new(1, 1), Dice::new(7));
+    let one = |_| {
+        let ios = 1 + dice.below(4);
+        depth.step(&slice(10.0 * ios as f64, true)).permits
+    };
+    (0..slices).map(one).collect()
+}
+
+#[test]
+fn a_few_large_ios_do_not_deepen_it() {
+    let permits = of_a_few_large(20_000);
+    // Four is the higher depth of a trial at one.
+    assert!(permits.iter().all(|permits| *permits <= 5), "{permits:?}");
+    let deep = permits.iter().filter(|permits| **permits > 1).count();
+    assert!(deep < permits.len() / 50, "{deep}");
+}
+
+#[test]
+fn while_nothing_changes_it_tries_less_and_less() {
+    let mut depth = Depth::new(4, 4);
+    let permits: Vec<u32> = (0..9_000)
+        .map(|_| depth.step(&slice(1000.0, true)).permits)
+        .collect();
+    let tried = |from: usize| permits[from..].iter().filter(|all| **all > 4).count();
+    assert!(tried(0) < 60, "{}", tried(0));
+    // Four slices in a thousand.
+    assert!((16..=40).contains(&tried(3_000)), "{}", tried(3_000));
+}
+
+/// Slices until the next trial at the higher depth, after a long time without a change and then
+/// this load.
+fn tries_after(load: impl Fn(usize) -> Slice) -> Option<usize> {
+    let mut depth = Depth::new(4, 4);
+    while depth.step(&slice(1000.0, true)).trial.is_none() {}
+    for _ in 0..2_200 {
+        let _ = depth.step(&slice(1000.0, true));
+    }
+    assert_eq!(depth.permits(), 4);
+    (0..400).find(|turn| depth.step(&load(*turn)).permits > 4)
+}
+
+#[test]
+fn another_load_is_noticed_at_once() {
+    let same = |_| slice(1000.0, true);
+    assert_eq!(tries_after(same), None, "the rest is long by now");
+    let noticed = |load: fn(usize) -> Slice| tries_after(load).is_some_and(|after| after < 10);
+    assert!(noticed(|_| slice(1500.0, true)), "it does more");
+    assert!(noticed(|_| slice(500.0, true)), "it does less");
+    let back = tries_after(|turn| slice(1000.0, turn >= 60));
+    assert!(
+        back.is_some_and(|after| (60..64).contains(&after)),
+        "{back:?}"
+    );
+}
+
+#[test]
+fn what_a_load_needed_goes_with_it() {
+    let mut depth = Depth::new(1, 1);
+    let mut permits = |enough: f64, most: f64, slices: usize| {
+        let per_s = |depth: u32| most * (f64::from(depth) / enough).min(1.0);
+        (0..slices)
+            .map(|_| depth.step(&slice(per_s(depth.permits()), true)).permits)
+            .last()
+    };
+    assert!(permits(24.0, 20e3, 4_000) >= Some(18));
+    assert!(permits(2.0, 10e3, 300) <= Some(6));
+}
+
 #[test]
 fn it_stays_where_prices_hold() {
     let mut depth = Depth::new(4, 4);
