@@ -159,7 +159,15 @@ impl<'m> Mover<'m> {
                     }
                     (views.at(&to), node)
                 }
-                Step::Tell(id) => (views.at(id), node),
+                Step::Tell(id) => {
+                    let told = self.set(views.at(id), &slots, &node);
+                    // One that has no other slots may have heard of it and become a replica, which
+                    // cannot be told.
+                    if told.is_err() && self.nodes.views()?.master(id).is_some() {
+                        return told;
+                    }
+                    continue;
+                }
                 Step::Clear(id) => {
                     self.set(views.at(id), &slots, &[b"STABLE"])?;
                     continue;
