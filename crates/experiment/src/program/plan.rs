@@ -163,13 +163,13 @@ impl Size {
         let placed_s = thread_cpu_s() - began_s;
 
         let mut shares = self.shares(&partitions);
-        let share = self.share() as f64;
+        let epsilon = self.share() as i64 / EPSILON;
         let began_s = thread_cpu_s();
         // After each iteration: the least part, and how long it took until then.
         let mut steps = vec![(shares.worst(), 0.0)];
         let at_best = part_at_best(shares.entries());
         for _ in 0..self.exchanges_max {
-            let done = shares.exchange(share as i64 / EPSILON);
+            let done = shares.exchange(epsilon);
             if done.cycles == 0 {
                 break;
             }
