@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::elsewhere::Topology;
-use crate::slot::first;
+use crate::slot::{first, SLOTS};
 use crate::space::Space;
 use crate::value::Value;
 
@@ -139,8 +139,8 @@ pub struct Homes {
     by_node: Vec<usize>,
     /// The place of this front.
     me: usize,
-    /// Since when it has been so.
-    since: u64,
+    /// By slot, since when it has been so.
+    since: Box<[u64]>,
 }
 
 impl Homes {
@@ -154,8 +154,20 @@ impl Homes {
             fronts,
             topology,
             me,
-            since: now,
+            since: vec![now; SLOTS.into()].into(),
         })
+    }
+
+    /// After `before`: slots whose home is the same have it since then.
+    #[must_use]
+    pub fn after(mut self, before: &Self) -> Self {
+        for slot in 0..SLOTS {
+            let [home, known] = [&self, before].map(|one| &one.fronts[one.of_slot(slot)]);
+            if home == known {
+                self.since[usize::from(slot)] = before.since[usize::from(slot)];
+            }
+        }
+        self
     }
 
     /// Whether the same fronts are the homes of the same slots.
@@ -190,9 +202,11 @@ impl Homes {
         }
     }
 
-    /// Whether all fronts know this by `now`, where the entries were last read at `read_at`.
-    pub fn agreed(&self, read_at: u64, now: u64) -> bool {
-        now.saturating_sub(self.since) >= AGREED_NS && now.saturating_sub(read_at) <= FRESH_NS
+    /// Whether all fronts know the home of a slot by `now`, where the entries were last read at
+    /// `read_at`.
+    pub fn agreed(&self, slot: u16, read_at: u64, now: u64) -> bool {
+        let since = self.since[usize::from(slot)];
+        now.saturating_sub(since) >= AGREED_NS && now.saturating_sub(read_at) <= FRESH_NS
     }
 
     /// What clients of a tenant see: its partitions at their homes, in the order of slots.

@@ -101,6 +101,10 @@ impl<'u> Round<'u> {
             _ => false,
         };
         if !same {
+            let homes = homes.map(|homes| match &*known {
+                Some(before) => homes.after(before),
+                None => homes,
+            });
             *known = homes.map(Arc::new);
         }
         self.upstream.fronts_read_at.store(now, Ordering::Relaxed);

@@ -42,8 +42,9 @@ impl Front {
     ) -> Result<(), String> {
         let homes = self.homes.as_ref().filter(|_| self.knows(connection));
         let home = homes.zip(part).and_then(|(homes, part)| {
-            let agreed = homes.agreed(self.upstream.fronts_read_at(), now);
-            homes.elsewhere(space.slot(part)).filter(|_| agreed)
+            let slot = space.slot(part);
+            let agreed = homes.agreed(slot, self.upstream.fronts_read_at(), now);
+            homes.elsewhere(slot).filter(|_| agreed)
         });
         let Some(home) = home else {
             return Ok(());
