@@ -1,6 +1,6 @@
 //! What is divided, and what of it a front is due.
 
-use super::Told;
+use super::{Told, NOTHING};
 use crate::placement::{fair_shares, Claim};
 
 /// Of a rate, who is not held back may have this much more than he used, as a part of it.
@@ -64,13 +64,17 @@ fn due_of_rate(first: &Told, others: &[Told]) -> f64 {
 }
 
 /// Fronts that tell nothing of a tenant count as ones that have its weight, which is an even part.
+/// One that serves nothing of it has as much, beside what the others have: nobody is the worse for
+/// it, and where a tenant comes that was elsewhere, what it asks first need not wait until it is
+/// seen. With next to nothing there, all requests of a client would wait for those few.
 fn due_of_weight(first: &Told, others: &[Told], fronts: usize) -> f64 {
     let all = || [first].into_iter().chain(others);
     let (used, even) = (
         all().map(|told| told.used).sum::<f64>(),
         1.0 / fronts as f64,
     );
-    if used <= 0.0 {
+    // Who waits here and is served next to nothing is due no more.
+    if first.used <= used * NOTHING && !first.more {
         return even;
     }
     let part = first.used / used * (1 + others.len()) as f64 * even;

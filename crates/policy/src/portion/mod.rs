@@ -37,6 +37,9 @@ const NEARLY: f64 = 0.8;
 const MOSTLY: f64 = 0.5;
 /// What the newest round counts in the mean of what was used.
 const NEWEST: f64 = 0.5;
+/// A front that serves no more than this part of what a tenant is served serves nothing of it.
+/// Means are there after ten rounds without a request.
+const NOTHING: f64 = 0.001;
 
 /// What a front says of something of a tenant's that is divided.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -79,6 +82,8 @@ pub struct Portion {
     told: Told,
     /// What it used in the mean of some rounds.
     mean: f64,
+    /// It served nothing of the tenant until this round.
+    comes: bool,
     /// The part that it might use before the last change.
     had: f64,
     /// What it keeps to, of what is divided: of a rate, never more than it claims.
@@ -99,6 +104,7 @@ impl Portion {
                 ..Told::default()
             },
             mean: 0.0,
+            comes: false,
             had: even,
             kept: even,
             fronts,
@@ -142,7 +148,11 @@ impl Portion {
             Divided::Weight => true,
         };
         let more = waited >= MOSTLY && nearly;
-        self.mean += (used - self.mean) * NEWEST;
+        self.comes = self.mean < used * NOTHING;
+        self.mean = match self.comes {
+            true => used,
+            false => self.mean + (used - self.mean) * NEWEST,
+        };
         let used = match self.divided {
             // Less is believed slowly, for it may be chance; more at once.
             Divided::Rate => used.max(self.mean),
@@ -170,7 +180,9 @@ impl Portion {
                 self.told.claim = due;
             }
             Divided::Weight => {
-                self.kept = divided::towards(self.kept, due, self.fronts);
+                let step = divided::towards(self.kept, due, self.fronts);
+                // Who comes may have asked for the smallest part of a round yet.
+                self.kept = if self.comes { step.max(due) } else { step };
                 self.told.claim = self.kept;
             }
         }

@@ -142,8 +142,7 @@ impl Rates {
         }
     }
 
-    /// Whether something of a tenant is divided: it has rates, or is here, or is served elsewhere:
-    /// then its weight here is what is left.
+    /// Whether something of a tenant is divided: it has rates, or is here, or is served elsewhere.
     fn divides(&self, seen: &Seen) -> bool {
         let known = self.tenants.get(&seen.tenant);
         let served = || known.is_some_and(|tenant| tenant.parts[WEIGHT].used() > QUIET_PER_S);
@@ -397,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_served_elsewhere_weighs_less_here() {
+    fn who_is_served_only_elsewhere_has_its_weight_here_when_it_comes() {
         let (mut rates, house) = (Rates::default(), Kept::default());
         let idle = |tenant: &str| Seen {
             tenant: tenant.into(),
@@ -414,7 +413,7 @@ mod tests {
             rates.hear(&entries(&[("b", there)]), |front| front == "b", &house);
         }
         let kept = house.0.lock();
-        assert!(kept["web"].weight < 0.06, "{kept:?}");
+        assert!(kept["web"].weight > 0.99, "{kept:?}");
         assert!(!kept.contains_key("quiet"));
     }
 }

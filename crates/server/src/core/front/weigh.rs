@@ -39,9 +39,22 @@ impl NodeWeights {
         node.map_or(1.0, |node| node.portion.times_even())
     }
 
-    /// A tenant is gone, or has no connection here. True: it may weigh something else now.
-    pub fn forget(&mut self, tenant: PrincipalId) -> bool {
-        self.tenants.remove(&tenant).is_some()
+    /// A tenant is gone.
+    pub fn forget(&mut self, tenant: PrincipalId) {
+        self.tenants.remove(&tenant);
+    }
+
+    /// A tenant has no connection here: what is seen of it next is of one that comes. True: it may
+    /// weigh something else now.
+    fn rest(&mut self, tenant: PrincipalId) -> bool {
+        let nodes = self.tenants.get_mut(&tenant);
+        let (nodes, mut changed) = (nodes.map_or(&mut [][..], |nodes| nodes), false);
+        let new = Portion::new(Divided::Weight, nodes.len());
+        for node in nodes {
+            changed |= node.portion != new;
+            node.portion = new;
+        }
+        changed
     }
 
     /// Takes in what has been seen of a tenant before each node, so long after the last time. True:
@@ -49,15 +62,14 @@ impl NodeWeights {
     fn learn(&mut self, tenant: PrincipalId, seen: &[AtNode], passed_ns: Nanos) -> bool {
         let count = seen.len();
         let nodes = self.tenants.entry(tenant).or_default();
-        if nodes.len() != count {
-            // There is another node: all begin evenly.
+        let fresh = nodes.len() != count;
+        if fresh {
+            // There is another node, or the tenant is new here: all begin evenly.
             let portion = Portion::new(Divided::Weight, count);
-            let new = |before: &AtNode| Node {
-                before: *before,
-                portion,
-            };
-            *nodes = seen.iter().map(new).collect();
-            return true;
+            let known = nodes.iter().map(|node| node.before);
+            let before = known.chain(std::iter::repeat(AtNode::default()));
+            let new = |before| Node { before, portion };
+            *nodes = before.take(count).map(new).collect();
         }
         let tell = |(node, seen): (&mut Node, &AtNode)| {
             let before = std::mem::replace(&mut node.before, *seen);
@@ -66,7 +78,7 @@ impl NodeWeights {
             node.portion.tell(served, waited / passed_ns.max(1) as f64)
         };
         let told: Vec<Told> = nodes.iter_mut().zip(seen).map(tell).collect();
-        let mut changed = false;
+        let mut changed = fresh;
         for (place, node) in nodes.iter_mut().enumerate() {
             let others: Vec<Told> = [&told[..place], &told[place + 1..]].concat();
             let before = node.portion.part();
@@ -90,7 +102,7 @@ impl Core {
                 continue;
             }
             if tenant.connections_on(self.id) == 0 {
-                if self.node_weights.forget(tenant.id) {
+                if self.node_weights.rest(tenant.id) {
                     self.configure(&tenant, now);
                 }
                 continue;
@@ -126,25 +138,37 @@ mod tests {
             granted: granted * second,
             occupied_ns: SECOND_NS * second * u64::from(waited),
         };
-        for second in 0..10 {
-            let seen = [
+        let seen = |second| {
+            [
                 at(0, false, second),
                 at(300, true, second),
                 at(100, true, second),
-            ];
-            weights.learn(TENANT, &seen, SECOND_NS);
+            ]
+        };
+        weights.learn(TENANT, &seen(1), SECOND_NS);
+        let times = |weights: &NodeWeights| [0, 1, 2].map(|place| weights.times(TENANT, place));
+        assert!(
+            times(&weights)[1] > 2.2,
+            "who comes need not wait: {:?}",
+            times(&weights)
+        );
+        for second in 2..10 {
+            weights.learn(TENANT, &seen(second), SECOND_NS);
         }
-        let times = [0, 1, 2].map(|place| weights.times(TENANT, place));
-        // Nearly all goes where it is served, a little everywhere.
-        for (times, expected) in times.into_iter().zip([0.05, 2.19, 0.76]) {
-            assert!((times - expected).abs() < 0.1, "{times} {expected}");
+        // All goes where it is served; where it is not, it has its weight for what might come.
+        for (times, expected) in times(&weights).into_iter().zip([1.0, 2.25, 0.75]) {
+            assert!((times - expected).abs() < 0.03, "{times} {expected}");
         }
-        // A hundredth is on top, for where it is not served.
-        let all: f64 = times.iter().sum();
-        assert!(all <= 3.0 + 0.01 + 1e-9, "{all}");
+        // It goes, and comes again to another node.
+        assert!(weights.rest(TENANT) && !weights.rest(TENANT));
+        assert_eq!(times(&weights), [1.0; 3]);
+        let [_, second, third] = seen(9);
+        weights.learn(TENANT, &[at(50, true, 1), second, third], SECOND_NS);
+        assert_eq!(times(&weights), [3.0, 1.0, 1.0]);
         // One more node: the weight is even again, until it is seen.
         assert!(weights.learn(TENANT, &[AtNode::default(); 4], SECOND_NS));
         assert_eq!(weights.times(TENANT, 3), 1.0);
-        assert!(weights.forget(TENANT) && !weights.forget(TENANT));
+        weights.forget(TENANT);
+        assert_eq!(weights.times(TENANT, 3), 1.0);
     }
 }
