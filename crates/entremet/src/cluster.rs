@@ -278,8 +278,8 @@ pub struct ControlArgs {
     #[arg(long)]
     pub dry_run: bool,
 
-    /// Even out only if the most used node is asked for so much more than the mean, in percent of
-    /// what it can serve
+    /// Even out if the most used node is asked for so much more than the mean, in percent of what
+    /// it can serve; in any case where it is asked for 3 % more than it can serve
     #[arg(long, value_name = "PERCENT", default_value_t = 10, value_parser = clap::value_parser!(u8).range(1..=100))]
     pub uneven: u8,
 

@@ -17,6 +17,7 @@ const PRICE: Price = Price {
 const OPTIONS: PlacerOptions = PlacerOptions {
     imbalance_max: 0.05,
     excess_min: 0.1,
+    short_min: 0.03,
     evidence_s: 60.0,
     moves_max: usize::MAX,
     price: Some(PRICE),
@@ -141,7 +142,8 @@ fn what_passes_moves_nothing() {
     let mut even = partitions(&[(400_000, 0), (380_000, 1), (390_000, 2)]);
     assert_eq!(run(&mut placer, &mut even, 10), [0; 10]);
     assert_eq!(placer.evidence_s(), 0.0);
-    assert_eq!(run(&mut placer, &mut two_steps, 5), [0, 0, 1, 0, 0]);
+    // What the first move leaves uneven is mended by the next.
+    assert_eq!(run(&mut placer, &mut two_steps, 5), [0, 0, 1, 1, 0]);
     // Nodes that have little to do.
     let mut placer = Placer::new(OPTIONS);
     let mut idle = partitions(&[(40_000, 0), (40_000, 0), (1, 1)]);
@@ -214,15 +216,58 @@ fn one_plan_has_all_moves_and_what_it_leaves_need_not_be_seen_anew() {
     };
     let (planned, left_s) = step(60.0);
     assert!(planned.moves <= 24 && planned.use_max < 1.1, "{planned:?}");
-    assert_eq!(left_s, 0.0);
-    // Six moves are not enough: the rest is as certain as it was.
+    // It was certain, and stays so until a look shows what has come of it.
+    assert!((left_s - 1.47 * 3.0).abs() < 1e-6, "{left_s}");
     let (planned, left_s) = step(6.0);
     assert_eq!(planned.moves, 6);
-    let (before_s, after_s) = (1.4 * 3.0, (1.4 - 6.0 * 0.0625) * 3.0);
-    assert!(
-        (left_s - after_s).abs() < 1e-6 && left_s < before_s,
-        "{left_s}"
-    );
+    assert!((left_s - 1.47 * 3.0).abs() < 1e-6, "{left_s}");
+}
+
+#[test]
+fn what_a_plan_has_not_mended_is_mended_after_the_next_look() {
+    let mut placer = Placer::new(PlacerOptions {
+        evidence_s: 3.0,
+        ..OPTIONS
+    });
+    // 48 partitions, a sixteenth of a node each, of which the first node has so many.
+    let mut looks = 0;
+    let mut moves_with = |of_first: usize| {
+        let node = |number: usize| match number {
+            number if number < of_first => 0,
+            number => 1 + (number % 2) as u32,
+        };
+        let demands: Vec<(u64, u32)> = (0..48).map(|number| (62_500, node(number))).collect();
+        looks += 1;
+        let looked = Looked {
+            now: looks * 3 * SECOND_NS,
+            seen_s: 3.0,
+            nodes: &nodes(3),
+            bytes: &[],
+            stays: &[],
+            busy: &[],
+        };
+        let planned = placer.step(&looked, &mut partitions(&demands), true);
+        planned.is_some_and(|planned| planned.moves > 0)
+    };
+    assert!(moves_with(40));
+    // What is left would be certain after a minute if it were new.
+    assert!(moves_with(17));
+    assert!(!moves_with(16));
+    // It is even: what comes then is new.
+    assert!(!moves_with(17));
+}
+
+#[test]
+fn a_node_that_is_asked_for_more_than_it_can_serve_is_seen_to_sooner() {
+    let places = |first: u64, others: u64| {
+        let of = |all: u64, node| (0..20).map(move |_| (all * 50, node));
+        let others = (1..4).flat_map(move |node| of(others, node));
+        of(first, 0).chain(others).collect::<Vec<_>>()
+    };
+    // A twelfth of it is missing, less what may be.
+    assert_eq!(seconds_until_moved(&places(1_080, 960), 1.0), Some(20));
+    // The same between nodes that can serve all.
+    assert_eq!(seconds_until_moved(&places(980, 880), 1.0), None);
 }
 
 #[test]

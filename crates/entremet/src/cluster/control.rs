@@ -32,6 +32,9 @@ pub const LAST: &str = "last";
 const RESTS: &str = "rests";
 /// Who empties a node looks twice a second whether it may begin.
 const GIVE_WAY: Duration = Duration::from_secs(2);
+/// After moves fronts send clients on to the homes of what has moved (`front::Homes`), and divide
+/// weights anew. What is asked for meanwhile says little of what will be.
+const SETTLED_AFTER: Duration = Duration::from_secs(6);
 /// Figures are read so often.
 const READ_EVERY: Duration = Duration::from_secs(1);
 
@@ -84,6 +87,8 @@ struct Control<'a> {
     lead: Option<Lead>,
     /// What has moved lately was read.
     knows_rests: bool,
+    /// When something last moved.
+    moved_at: Option<Instant>,
     stop: Arc<AtomicBool>,
     say: Say,
 }
@@ -106,6 +111,7 @@ impl<'a> Control<'a> {
             decider: Decider::new(options, &args.except),
             lead,
             knows_rests: false,
+            moved_at: None,
             stop,
             say,
         }
@@ -216,6 +222,10 @@ impl<'a> Control<'a> {
 
     /// Reads figures until it is time to decide. Returns for how long; none: it is to stop.
     fn watch(&mut self, book: &mut Book) -> Result<Option<Duration>, Failure> {
+        let settles = |at: Instant| at.elapsed() < SETTLED_AFTER;
+        while self.moved_at.is_some_and(settles) && !self.stops() {
+            thread::sleep(LOOK_EVERY);
+        }
         let views = self.nodes.views()?;
         // From now on; what nodes did for a move is not what they are asked for.
         let _ = self.figures.uses(&mut self.nodes, &views);
@@ -298,6 +308,7 @@ impl<'a> Control<'a> {
                 Ok(done) => self.tell(book, &done.line)?,
                 Err(why) => self.tell(book, &format!("slot {}: {why}", one.slot))?,
             }
+            self.moved_at = Some(Instant::now());
         }
         Ok(())
     }

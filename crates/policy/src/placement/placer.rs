@@ -18,6 +18,10 @@ pub struct PlacerOptions {
     /// And at least so much of a node. On nodes that have little to do it does not matter who does
     /// it.
     pub excess_min: f64,
+    /// They move as well when a node is asked for so much more than it can serve, as a part of it,
+    /// and others are not: its tenants have so much less than their shares, also elsewhere, for
+    /// their clients wait there. Infinite: that is no reason by itself.
+    pub short_min: f64,
     /// What is more than that must add up to so much of a node for so long, node seconds; 0: at
     /// once.
     pub evidence_s: f64,
@@ -38,6 +42,7 @@ impl Default for PlacerOptions {
         PlacerOptions {
             imbalance_max: 0.05,
             excess_min: 0.0,
+            short_min: f64::INFINITY,
             evidence_s: 0.0,
             moves_max: usize::MAX,
             price: None,
@@ -48,12 +53,14 @@ impl Default for PlacerOptions {
 }
 
 impl PlacerOptions {
-    /// Where moves cost something: a twentieth of a node, seen until it is certain, is worth a
-    /// look, and a partition that has moved stays until what that gained has been had.
+    /// Where moves cost something: a twentieth of a node, or three hundredths that are missing,
+    /// seen until it is certain, are worth a look, and a partition that has moved stays until what
+    /// that gained has been had.
     #[must_use]
     pub fn priced(price: Price) -> Self {
         PlacerOptions {
             excess_min: 0.05,
+            short_min: 0.03,
             evidence_s: EVIDENCE_S,
             price: Some(price),
             rest_ns: (price.horizon_s * 1e9) as Nanos,
@@ -85,6 +92,8 @@ pub struct Placer {
     options: PlacerOptions,
     /// By how much of a node the fullest was too full, and for how long, node seconds.
     evidence_s: f64,
+    /// Partitions have moved, and no look has shown nodes even since.
+    mends: bool,
     /// When partitions last moved, as far as they rest.
     moved: BTreeMap<u32, Nanos>,
 }
@@ -96,6 +105,7 @@ impl Placer {
         Placer {
             options,
             evidence_s: 0.0,
+            mends: false,
             moved: BTreeMap::new(),
         }
     }
@@ -124,12 +134,30 @@ impl Placer {
     /// Nothing can be told from this step: what was uneven before must be seen anew.
     pub fn forget(&mut self) {
         self.evidence_s = 0.0;
+        self.mends = false;
     }
 
     /// By how much of a node the fullest is too full; below 0: it is not.
     fn over<const R: usize>(&self, nodes: &[Node<R>], partitions: &[Partition<R>]) -> f64 {
+        let options = &self.options;
         let (excess, mean) = excess(nodes, partitions);
-        excess - (self.options.imbalance_max * mean).max(self.options.excess_min)
+        let uneven = excess - (options.imbalance_max * mean).max(options.excess_min);
+        let short = excess.min(mean + excess - 1.0) - options.short_min;
+        uneven.max(short)
+    }
+
+    /// Adds up what a look of so long has shown to be too much.
+    fn look(&mut self, over: f64, seen_s: f64) {
+        match self.mends {
+            // What a move does to what requests cost is seen afterwards: what is uneven now is what
+            // was certain before, and not mended.
+            true if over > 0.0 => {}
+            true => self.forget(),
+            // A cumulative sum (Page 1954): of all tests that are as seldom wrong, the one that
+            // sees a change soonest. What is much too full is certain soon, and what is a little
+            // later.
+            false => self.evidence_s = (self.evidence_s + over * seen_s).max(0.0),
+        }
     }
 
     /// Gives a node to what has none; where nodes have been uneven for long enough, and `evens`,
@@ -146,12 +174,10 @@ impl Placer {
             partition.nodes.iter().filter(alive).count() < partition.replicas
         });
         let over = self.over(looked.nodes, partitions);
-        // A cumulative sum (Page 1954): of all tests that are as seldom wrong, the one that sees a
-        // change soonest. What is much too full is certain soon, and what is a little later.
-        self.evidence_s = match evens {
-            true => (self.evidence_s + over * looked.seen_s).max(0.0),
-            false => 0.0,
-        };
+        match evens {
+            true => self.look(over, looked.seen_s),
+            false => self.forget(),
+        }
         let moves = evens && over > 0.0 && self.evidence_s >= options.evidence_s;
         if !missing && !moves {
             return None;
@@ -176,9 +202,11 @@ impl Placer {
         };
         let planned = plan(looked.nodes, partitions, &may);
         if moves && !planned.moved.is_empty() {
-            // What was seen was about other places. Of what is uneven still it is known already.
-            let left = self.over(looked.nodes, partitions).max(0.0) / over;
-            self.evidence_s *= left.min(1.0);
+            // Once: what is uneven after that, too, may be chance.
+            match self.mends {
+                true => self.forget(),
+                false => self.mends = true,
+            }
         }
         if rest_ns > 0 {
             for moved in &planned.moved {
