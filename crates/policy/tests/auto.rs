@@ -103,6 +103,24 @@ fn auto_lets_more_out_while_requests_are_in_time_and_less_as_soon_as_they_are_la
 }
 
 #[test]
+fn auto_does_not_leave_what_held_for_a_minute_for_a_few_late_requests() {
+    let (mut auto, all) = (auto(), [held(0, Some(200), None, 80)]);
+    let mut permits = |late| {
+        let given = auto_step(&mut auto, &all, (200, late), 20);
+        given.others[DEVICE].permits
+    };
+    let most = (0..200).map(|_| permits(0)).max();
+    assert_eq!(most, Some(3));
+    // Twenty of ten seconds' may be late.
+    assert_eq!([permits(12), permits(0), permits(0)], [3; 3]);
+    assert_eq!(permits(12), 2, "twice in a minute");
+    let mut permits = (0..200).map(|_| permits(0)).collect::<Vec<_>>();
+    assert_eq!(permits.pop(), Some(3));
+    let many = auto_step(&mut auto, &all, (200, 40), 20);
+    assert_eq!(many.others[DEVICE].permits, 2, "more than may be");
+}
+
+#[test]
 fn auto_takes_one_step_for_a_moment_in_which_requests_were_late_and_none_if_no_stage_did_it() {
     let (mut auto, all) = (auto(), [held(0, Some(200), None, 80)]);
     assert_eq!(chunk(auto_step(&mut auto, &all, (100, 0), 20)), 2 << 20);

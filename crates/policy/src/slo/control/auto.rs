@@ -78,7 +78,10 @@ const LOSS_MAX: f64 = 0.01;
 const CLEAR_LOSS: f64 = 0.1;
 const ERRORS: f64 = 2.0;
 /// Others are allowed more only if requests then still need less than this of their promise.
-const NEEDS_MAX: f64 = 0.8;
+const NEEDS_MAX: f64 = 0.75;
+/// A gear that kept all promises for so many intervals is not left for the first ones that are late
+/// again, if they are no more than may be: margins answer them.
+const PROVEN: u32 = 60;
 /// Intervals under pressure before promises give way.
 const PRESSED_MAX: u32 = 3;
 /// A promise of which less than this can be kept is given up, and is tried again later.
@@ -111,6 +114,8 @@ pub struct Auto {
     asked: bool,
     pressed: u32,
     calm: u32,
+    /// Intervals without pressure in this gear.
+    kept: u32,
     patience: u32,
     /// Others were allowed more since requests were late last.
     raised: bool,
@@ -133,6 +138,7 @@ impl Auto {
             learnt: Vec::new(),
             pressed: 0,
             calm: 0,
+            kept: 0,
             patience: PATIENCE,
             raised: false,
             trial: None,
@@ -204,6 +210,11 @@ impl Auto {
         let bounded = std::mem::replace(&mut self.asked, asked);
         if pressed.contains(&true) {
             self.calm = 0;
+            let proven = std::mem::take(&mut self.kept) >= PROVEN && self.options.seeks;
+            if proven && !self.learnt.iter().any(Learnt::exceeded) {
+                (0..STAGES).for_each(|stage| self.answered_for(stage));
+                return;
+            }
             self.pressed += 1;
             self.trial = None;
             // What was late just after the last change was under way before it.
@@ -219,6 +230,7 @@ impl Auto {
         // There is no more while promises give way.
         let gives_way = |learnt: &Learnt| learnt.part > 0.0 && learnt.part < 1.0;
         let kept = !self.learnt.iter().any(gives_way);
+        self.kept = self.kept.saturating_add(1);
         if kept && bounded && self.learnt.iter().all(Learnt::relaxed) {
             self.compaction.more(seen);
         }
@@ -246,6 +258,7 @@ impl Auto {
 
     fn shift(&mut self, gear: Gear) {
         self.gear = gear;
+        self.kept = 0;
         self.rates = Rates::default();
     }
 

@@ -121,6 +121,17 @@ impl Learnt {
         self.late.map(|late| self.part >= 1.0 && late > many)
     }
 
+    /// Whether more requests were late than may be.
+    pub(super) fn exceeded(&self) -> bool {
+        let allowed = self
+            .held
+            .objective
+            .latency
+            .map(|latency| latency.late_part());
+        let late: f64 = self.late.iter().sum();
+        allowed.is_some_and(|part| late > part * self.requests)
+    }
+
     /// Whether so few were late that others may have more of what makes reads late.
     pub(super) fn relaxed(&self) -> bool {
         let latency = self.held.objective.latency;
