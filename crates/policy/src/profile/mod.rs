@@ -21,7 +21,10 @@
 //! of requests fade with time. Those of operations fade with what is written, because their cost
 //! comes later than the writes.
 
+mod operation;
+
 use crate::cost::device::{CostModel, Flow, Mix, Op, Vop};
+use operation::Operation;
 
 /// Bytes of a normalised request.
 pub const UNIT_BYTES: f64 = 1024.0;
@@ -31,17 +34,6 @@ pub const UNIT_BYTES: f64 = 1024.0;
 const BESIDE_BYTES: u64 = 64;
 /// What an interval weighs in an average: at one a second, 92 % of a change is followed within 5 s.
 pub(crate) const ALPHA: f64 = 0.4;
-/// A run that lasts longer is taken in pieces, as long as the tenant goes on writing: one that
-/// writes without pause is compacted without pause, and is not to wait for the end of that.
-const RUN_MAX: u32 = 3;
-/// What an operation's price remembers: so many intervals of writing at the tenant's pace. Older
-/// bytes and their cost fade as *further bytes are written*, not as time passes. It is also what a
-/// price can be off by: where writes stop while the engine is `late` intervals behind, what is done
-/// late is divided by no less than this many, so the price is at most `1 + late / KEPT` times what
-/// it was. Engines hold writers back long before they are 20 s behind.
-const KEPT: f64 = 20.0;
-/// What is left of a tenant's pace after an interval in which it wrote nothing: half after 44.
-const PACE_LEFT: f64 = 1.0 - 1.0 / 64.0;
 
 /// Requests that rates can be reserved for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -182,101 +174,6 @@ impl Ratio {
 
     pub(crate) fn get(&self) -> Option<f64> {
         (self.under > 0.0).then(|| self.over / self.under)
-    }
-}
-
-/// Cost, and the KiB that caused it.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Caused {
-    cost: f64,
-    written: f64,
-}
-
-impl Caused {
-    fn add(&mut self, cost: f64, written: f64) {
-        self.cost += cost;
-        self.written += written;
-    }
-
-    /// With what came after it; `memory`: KiB after which half of it has faded.
-    fn followed_by(&self, next: &Caused, memory: f64) -> Caused {
-        let keep = if next.written > 0.0 {
-            memory / (memory + next.written)
-        } else {
-            1.0
-        };
-        Caused {
-            cost: self.cost * keep + next.cost,
-            written: self.written * keep + next.written,
-        }
-    }
-
-    /// For each KiB; 0 before anything was written.
-    fn price(&self) -> f64 {
-        if self.written > 0.0 {
-            self.cost / self.written
-        } else {
-            0.0
-        }
-    }
-}
-
-/// What an internal operation costs for each KiB written.
-///
-/// Thesis 6.3.1: the cost is divided by all "executed since the last trigger", and "partial
-/// resource consumption for ongoing operations" counts. So the KiB since the last run ended stand
-/// under the cost of the whole run, however long it outlives the writes; while it lasts the
-/// estimate is made anew from all of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Operation {
-    /// Up to the end of the last run, or of the last piece of this one.
-    finished: Caused,
-    /// Since then.
-    since: Caused,
-    /// KiB of `since` that were written while the run was under way.
-    beside: f64,
-    /// Intervals of the run under way, or of its last piece.
-    run: u32,
-    /// The most KiB that were written in an interval, fading.
-    pace: f64,
-}
-
-impl Operation {
-    fn step(&mut self, cost: f64, written: f64) {
-        self.pace = written.max(self.pace * PACE_LEFT);
-        self.since.add(cost, written);
-        if cost > 0.0 {
-            self.run += 1;
-            self.beside += written;
-        }
-        let ended = self.run > 0 && cost == 0.0;
-        // A piece ends only beside writes of about the usual pace: what is worked off after a burst
-        // belongs to the burst.
-        let piece = self.run >= RUN_MAX && self.beside >= self.pace * f64::from(RUN_MAX) / 2.0;
-        if ended || piece {
-            *self = Operation {
-                finished: self.so_far(),
-                pace: self.pace,
-                ..Operation::default()
-            };
-        }
-    }
-
-    fn so_far(&self) -> Caused {
-        self.finished.followed_by(&self.since, KEPT * self.pace)
-    }
-
-    /// A run under way counts with what it has used so far, where that is more. One that has only
-    /// begun does not, unless it is the first: most end in the interval in which they begin, and
-    /// what is written in the rest of it is theirs too.
-    fn price(&self) -> f64 {
-        let begun = u32::from(self.finished.written > 0.0);
-        let finished = self.finished.price();
-        if self.run > begun {
-            self.so_far().price().max(finished)
-        } else {
-            finished
-        }
     }
 }
 
