@@ -144,6 +144,57 @@ fn a_place_that_asks_for_little_gives_little() {
     assert!((0..4).all(|place| part(place) > 0.75), "{shares:?}");
 }
 
+/// So large that exchanges of two tenants are looked for first: 1,800 tenants, each at ten of 100
+/// nodes, which ask for one to nine times as much as the coldest place.
+#[test]
+fn a_large_system_keeps_totals_and_comes_near_the_best() {
+    let (tenants, nodes, places) = (1_800, 100, 10);
+    let of = |tenant: u32| {
+        let demand = move |place: u32| 1_000 * i64::from(1 + (tenant * 7 + place * 5) % 9);
+        let total: i64 = (0..places).map(demand).sum();
+        (0..places).map(move |place| {
+            let node = (tenant * 37 + place * (1 + 2 * (tenant % 11))) % nodes;
+            entry(tenant, node, total / i64::from(places), demand(place))
+        })
+    };
+    let mut shares = Shares::new((0..tenants).flat_map(of).collect());
+    assert!(shares.entries().len() > 1 << 14);
+    let before = totals(&shares);
+    let mut iterations = 0;
+    loop {
+        let done = shares.exchange(50);
+        assert!(done.worst_after >= done.worst_before, "{done:?}");
+        assert!(
+            done.cycles < 2 * tenants + 3,
+            "an iteration is bounded: {done:?}"
+        );
+        assert_eq!(totals(&shares), before);
+        assert!(shares.entries().iter().all(|entry| entry.share >= 0));
+        iterations += 1;
+        if done.cycles == 0 {
+            break;
+        }
+        assert!(iterations < 100, "it does not end: {done:?}");
+    }
+    // No exchange leaves everybody more than the least of the parts of whole tenants and nodes.
+    let mut wanted: BTreeMap<(bool, u32), i64> = BTreeMap::new();
+    for entry in shares.entries() {
+        *wanted.entry((true, entry.tenant)).or_default() += entry.demand;
+        *wanted.entry((false, entry.node)).or_default() += entry.demand;
+    }
+    let part = |(of_tenant, which): &(bool, u32), wanted: &i64| {
+        let had = if *of_tenant { &before.0 } else { &before.1 };
+        had[which] as f64 / *wanted as f64
+    };
+    let best = wanted.iter().map(|(key, wanted)| part(key, wanted));
+    let best = best.fold(f64::INFINITY, f64::min);
+    assert!(
+        best - shares.worst() < 0.05,
+        "{best} {} {iterations}",
+        shares.worst()
+    );
+}
+
 #[test]
 fn nothing_to_exchange_is_no_failure() {
     let mut none = Shares::new(Vec::new());

@@ -12,6 +12,7 @@
 //!   the right sum for each tenant and each node; exchange keeps both sums, so it could never mend
 //!   them.
 
+use super::entry::Entry;
 use super::fair::{fair_shares, fit, Cell, Claim};
 use super::lag::Lags;
 use super::learnt::{Learnt, Rates};
@@ -19,7 +20,7 @@ use super::placer::{Looked, Placer, PlacerOptions};
 use super::plan::{fair_demand, Node, Partition, Planned};
 use super::seen::Seen;
 use super::spread::Spreads;
-use super::weights::{Entry, Exchanged, Shares};
+use super::weights::{Exchanged, Shares};
 use crate::Nanos;
 
 /// How a controller decides.

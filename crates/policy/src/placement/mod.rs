@@ -12,6 +12,7 @@
 
 mod asking;
 mod control;
+mod entry;
 mod fair;
 mod lag;
 mod learnt;
@@ -24,9 +25,10 @@ mod weights;
 
 pub use asking::{demands, Asking};
 pub use control::{Control, ControlOptions, Decided, Local};
+pub use entry::Entry;
 pub use fair::{fair_shares, Claim};
 pub use placer::{Looked, Placer, PlacerOptions};
 pub use plan::{fair_demand, plan, Node, Partition, Planned};
 pub use price::{Move, Moves, Price};
 pub use seen::{Asked, Seen, Served, TenantSeen};
-pub use weights::{Entry, Exchanged, Shares};
+pub use weights::{Exchanged, Shares};
