@@ -15,7 +15,7 @@
 //!   Claims would keep them below it all the time: what is served varies, and of each change
 //!   the front that gives is the first. Tenants then lose more or less of their weights by chance.
 //! * A little is left for where a tenant has used nothing, so that its next request is served, and
-//!   is seen: of a rate, a part is divided evenly beforehand; a weight is never less anywhere.
+//!   is seen: of a rate, a part is divided evenly beforehand; a weight is even there, on top.
 //!
 //! This is distributed rate limiting by max-min shares instead of by flows (Raghavan et al.,
 //! SIGCOMM 2007, has gossip and both parts); Pisces leaves limits to each node. Of weights Pisces
@@ -60,7 +60,8 @@ pub struct Portions {
     pub limit: f64,
     /// The part of what it was promised: contracts, and reservations where a front keeps them.
     pub promised: f64,
-    /// What its weight is multiplied by: over all fronts that is 1 in the mean.
+    /// What its weight is multiplied by: over the fronts that serve it, these add up to how many
+    /// fronts there are.
     pub weight: f64,
 }
 
