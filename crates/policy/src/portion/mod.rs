@@ -10,10 +10,11 @@
 //!   of the others leave ([`Portion::keep`]). It claims *before* it looks at the others' claims, so
 //!   of two that take the same at once at least one sees it. All portions together are therefore
 //!   never more than the whole, in whatever order fronts read and write.
-//! * Of a weight, it goes half of the way to what it is due. All parts together are the whole
-//!   where all have heard the same, and for a round more or less than it where something changes.
-//!   Claims would keep them below it all the time: what is served varies, and of each change
-//!   the front that gives is the first. Tenants then lose more or less of their weights by chance.
+//! * Of a weight, it goes half of the way to what it is due, and all of the way up where a tenant
+//!   comes. All parts together are the whole where all have heard the same, and for a round more or
+//!   less than it where something changes. Claims would keep them below it all the time: what is
+//!   served varies, and of each change the front that gives is the first. Tenants then lose more or
+//!   less of their weights by chance.
 //! * A little is left for where a tenant has used nothing, so that its next request is served, and
 //!   is seen: of a rate, a part is divided evenly beforehand; a weight is even there, on top.
 //!

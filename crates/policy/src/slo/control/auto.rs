@@ -115,7 +115,7 @@ pub struct Auto {
     pressed: u32,
     calm: u32,
     /// Intervals without pressure in this gear.
-    kept: u32,
+    lasted: u32,
     patience: u32,
     /// Others were allowed more since requests were late last.
     raised: bool,
@@ -138,7 +138,7 @@ impl Auto {
             learnt: Vec::new(),
             pressed: 0,
             calm: 0,
-            kept: 0,
+            lasted: 0,
             patience: PATIENCE,
             raised: false,
             trial: None,
@@ -210,7 +210,7 @@ impl Auto {
         let bounded = std::mem::replace(&mut self.asked, asked);
         if pressed.contains(&true) {
             self.calm = 0;
-            let proven = std::mem::take(&mut self.kept) >= PROVEN && self.options.seeks;
+            let proven = std::mem::take(&mut self.lasted) >= PROVEN && self.options.seeks;
             if proven && !self.learnt.iter().any(Learnt::exceeded) {
                 (0..STAGES).for_each(|stage| self.answered_for(stage));
                 return;
@@ -230,7 +230,7 @@ impl Auto {
         // There is no more while promises give way.
         let gives_way = |learnt: &Learnt| learnt.part > 0.0 && learnt.part < 1.0;
         let kept = !self.learnt.iter().any(gives_way);
-        self.kept = self.kept.saturating_add(1);
+        self.lasted = self.lasted.saturating_add(1);
         if kept && bounded && self.learnt.iter().all(Learnt::relaxed) {
             self.compaction.more(seen);
         }
@@ -258,7 +258,7 @@ impl Auto {
 
     fn shift(&mut self, gear: Gear) {
         self.gear = gear;
-        self.kept = 0;
+        self.lasted = 0;
         self.rates = Rates::default();
     }
 

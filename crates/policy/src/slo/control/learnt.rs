@@ -123,21 +123,19 @@ impl Learnt {
 
     /// Whether more requests were late than may be.
     pub(super) fn exceeded(&self) -> bool {
-        let allowed = self
-            .held
-            .objective
-            .latency
-            .map(|latency| latency.late_part());
-        let late: f64 = self.late.iter().sum();
-        allowed.is_some_and(|part| late > part * self.requests)
+        self.late_beyond(1.0)
     }
 
     /// Whether so few were late that others may have more of what makes reads late.
     pub(super) fn relaxed(&self) -> bool {
-        let latency = self.held.objective.latency;
-        let allowed = latency.map(|latency| latency.late_part());
+        !self.late_beyond(0.25)
+    }
+
+    /// Whether more were late than so many times what may be.
+    fn late_beyond(&self, times: f64) -> bool {
         let late: f64 = self.late.iter().sum();
-        allowed.is_none_or(|part| late <= 0.25 * part * self.requests)
+        let latency = self.held.objective.latency;
+        latency.is_some_and(|latency| late > times * latency.late_part() * self.requests)
     }
 
     /// Something was done about what was late by a stage so far: only what is late from now on asks
