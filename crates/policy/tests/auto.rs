@@ -121,6 +121,25 @@ fn auto_does_not_leave_what_held_for_a_minute_for_a_few_late_requests() {
 }
 
 #[test]
+fn auto_tries_ever_more_seldom_what_does_not_last_a_minute() {
+    let (mut auto, all) = (auto(), [held(0, Some(200), None, 80)]);
+    let (mut lasts, mut rises, mut before) = (0, Vec::new(), 1);
+    for second in 0..600 {
+        // The third permit is well for longer than a trial, and then many are late.
+        let late = if lasts == 20 { 40 } else { 0 };
+        let permits = auto_step(&mut auto, &all, (200, late), 20).others[DEVICE].permits;
+        lasts = if permits == 3 { lasts + 1 } else { 0 };
+        if permits == 3 && before < 3 {
+            rises.push(second);
+        }
+        before = permits;
+    }
+    let waits: Vec<i32> = rises.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!((4..8).contains(&rises.len()), "{rises:?}");
+    assert!(waits.windows(2).all(|pair| pair[1] > pair[0]), "{waits:?}");
+}
+
+#[test]
 fn auto_takes_one_step_for_a_moment_in_which_requests_were_late_and_none_if_no_stage_did_it() {
     let (mut auto, all) = (auto(), [held(0, Some(200), None, 80)]);
     assert_eq!(chunk(auto_step(&mut auto, &all, (100, 0), 20)), 2 << 20);

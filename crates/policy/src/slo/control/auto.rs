@@ -231,6 +231,9 @@ impl Auto {
         let gives_way = |learnt: &Learnt| learnt.part > 0.0 && learnt.part < 1.0;
         let kept = !self.learnt.iter().any(gives_way);
         self.lasted = self.lasted.saturating_add(1);
+        if self.raised && self.lasted >= PROVEN {
+            (self.raised, self.patience) = (false, PATIENCE);
+        }
         if kept && bounded && self.learnt.iter().all(Learnt::relaxed) {
             self.compaction.more(seen);
         }
@@ -248,8 +251,6 @@ impl Auto {
                 self.patience = PATIENCE_MAX;
                 self.why
                     .push(format!("Others lost by it: {} again.", self.gear));
-            } else {
-                self.patience = PATIENCE;
             }
         } else if kept && self.calm >= self.patience && seen.others_occupied > 0.5 {
             self.more(seen);
