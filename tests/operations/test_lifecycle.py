@@ -178,7 +178,7 @@ def test_connections_are_held_to_what_open_files_allow(start):
 
 def test_too_few_open_files_are_said_at_the_start(tmp_path):
     server = Server(tmp_path, wrapper=files_at_most(100))
-    with pytest.raises(StartFailed, match="allows this process 100 open files, and 2 tenants need 160"):
+    with pytest.raises(StartFailed, match="allows this process 100 open files, and the databases of 2 tenants need 160"):
         server.start()
     assert server.process.returncode == 1
 

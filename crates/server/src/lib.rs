@@ -28,7 +28,7 @@ mod upstream;
 mod watchdog;
 
 pub use connection::FREE_BYTES as CONNECTION_FREE_BYTES;
-pub use options::{Capacity, Descriptors, Listen, Options, Plan, Tls, Tuning};
+pub use options::{Capacity, Descriptors, Listen, Options, Plan, StorageFiles, Tls, Tuning};
 pub use server::{Server, ServerError};
 pub use shared::Phase;
 pub use upstream::{FrontsOptions, UpstreamOptions};

@@ -13,7 +13,7 @@ use stage::{Clock, Discipline};
 
 use crate::tenants::TenantSpec;
 use crate::upstream::UpstreamOptions;
-pub use descriptors::{Descriptors, Plan};
+pub use descriptors::{Descriptors, Plan, StorageFiles};
 use settings::tenant::MEMORIES;
 
 /// An address on which clients are accepted.

@@ -376,7 +376,7 @@ impl Shared {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::options::Descriptors;
+    use crate::options::{Descriptors, StorageFiles};
     use crate::tenants::{Pool, TenantSpec};
 
     /// A server's state without its threads, with these tenants besides `default`. Its clocks stand
@@ -399,7 +399,7 @@ pub(crate) mod tests {
             seed: 0,
             descriptors: Descriptors {
                 files: 2_000,
-                data_files: 16,
+                storage: StorageFiles::Databases { data_files: 16 },
             },
             tuning: Tuning::default(),
             tenants: specs.clone(),

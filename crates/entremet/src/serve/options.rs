@@ -4,7 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use server::tenants::{TenantSpec, DEFAULT};
-use server::{Capacity, Descriptors, Listen, Options, Tls, Tuning, UpstreamOptions};
+use server::{Capacity, Descriptors, Listen, Options, StorageFiles, Tls, Tuning, UpstreamOptions};
 use settings::tenant::Settings;
 use settings::units;
 
@@ -54,7 +54,7 @@ pub fn of(
         seed,
         descriptors: Descriptors {
             files: descriptors::raise(),
-            data_files: engine.max_open_files.into(),
+            storage: storage_files(engine),
         },
         tuning: tuning(config),
         tenants: tenants(config),
@@ -85,6 +85,20 @@ pub fn of(
         version: crate::cli::VERSION.to_string(),
         config_file: source.file.clone(),
     })
+}
+
+/// Connections to an engine beside those of clients that wait there.
+const LINKS: u64 = 1_000;
+
+fn storage_files(engine: &config::Engine) -> StorageFiles {
+    match &engine.upstream {
+        Some(upstream) => StorageFiles::Engine {
+            links: LINKS + u64::from(upstream.waiting),
+        },
+        None => StorageFiles::Databases {
+            data_files: engine.max_open_files.into(),
+        },
+    }
 }
 
 /// Settings that a reload changes.

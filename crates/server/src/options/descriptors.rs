@@ -1,10 +1,10 @@
 //! Open files: how many the system allows, and who may have how many of them.
 //!
-//! Connections and databases take descriptors from one number. A database that gets none fails its
-//! tenant's writes, so what databases may need is kept for them: with F files allowed, connections
-//! are at most as many as leave room, and no connection keeps a descriptor above F - kept. The
-//! kernel gives the lowest number that is free, so those above are free for databases whatever
-//! connections do.
+//! Connections and what keeps the data take descriptors from one number. A database that gets none
+//! fails its tenant's writes, and an engine without a link serves nobody, so what they may need is
+//! kept for them: with F files allowed, connections are at most as many as leave room, and no
+//! connection keeps a descriptor above F - kept. The kernel gives the lowest number that is free,
+//! so those above are free for databases and links whatever connections do.
 
 use super::Tuning;
 
@@ -15,13 +15,28 @@ const DATABASE_MIN: u64 = 16;
 /// Kept for listeners, polls, logs and the admin address.
 const OWN: u64 = 128;
 
-/// What the system allows, and what databases want of it.
+/// What the system allows, and what is wanted of it beside connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Descriptors {
     /// Open files that this process may have.
     pub files: u64,
-    /// Data files that one tenant's database may keep open.
-    pub data_files: u64,
+    /// Those of what keeps the data.
+    pub storage: StorageFiles,
+}
+
+/// What keeps the data, and what it wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StorageFiles {
+    /// A database for each tenant.
+    Databases {
+        /// Data files that one of them may keep open.
+        data_files: u64,
+    },
+    /// Another server, or several.
+    Engine {
+        /// Connections to it, all together.
+        links: u64,
+    },
 }
 
 /// Who may have how many.
@@ -44,27 +59,31 @@ impl Descriptors {
     /// part of few; then databases, but not more than half of the rest where connections want that.
     ///
     /// # Errors
-    /// There are too few for the databases alone; says what to do.
+    /// There are too few for what keeps the data alone; says what to do.
     pub fn plan(&self, tenants: usize, tuning: &Tuning) -> Result<Plan, String> {
-        let databases = tenants as u64;
-        let least = OWN + DATABASE_MIN * databases;
+        let (databases, wanted_each, links) = match self.storage {
+            StorageFiles::Databases { data_files } => (tenants as u64, data_files, 0),
+            StorageFiles::Engine { links } => (0, 0, self.kept_for(links)),
+        };
+        let least = OWN + links + DATABASE_MIN * databases;
         let left = self.files.saturating_sub(least);
         if left < 4 {
             return Err(format!(
-                "the system allows this process {} open files, and {tenants} tenants need {least} without any \
+                "the system allows this process {} open files, and {} need {least} without any \
                  connection; raise the limit (`ulimit -n`, or LimitNOFILE in the unit)",
-                self.files
+                self.files,
+                self.whose(tenants)
             ));
         }
         let operators = (tuning.operator_connections as u64).min(left / 8).max(1);
         let newcomers = (tuning.newcomers_max as u64).min(left / 4).max(1);
         let rest = left - operators - newcomers;
-        let more = (self.data_files.saturating_mul(databases)).min(rest);
+        let more = (wanted_each.saturating_mul(databases)).min(rest);
         let wanted = tuning.connections_max as u64;
         let connections = (rest - more).max(rest / 2).min(wanted).max(1);
         let spare = (rest - connections) / databases.max(1);
-        let data_files = self.data_files.min(DATABASE_MIN.max(spare));
-        let kept = (DATABASE_MIN + spare.min(self.data_files)) * databases;
+        let data_files = wanted_each.min(DATABASE_MIN.max(spare));
+        let kept = links + (DATABASE_MIN + spare.min(wanted_each)) * databases;
         Ok(Plan {
             connections: connections as usize,
             newcomers: newcomers as usize,
@@ -72,6 +91,18 @@ impl Descriptors {
             data_files,
             end: self.files - kept,
         })
+    }
+
+    /// What is kept for so many connections to an engine, which most of the time are a few.
+    fn kept_for(&self, links: u64) -> u64 {
+        links.min(self.files / 2)
+    }
+
+    fn whose(&self, tenants: usize) -> String {
+        match self.storage {
+            StorageFiles::Databases { .. } => format!("the databases of {tenants} tenants"),
+            StorageFiles::Engine { .. } => "connections to the engine".into(),
+        }
     }
 
     /// The most connections of tenants that can be planned.
@@ -85,6 +116,14 @@ impl Descriptors {
 
     /// What is less in `plan` than was asked for, in words; none: nothing.
     pub fn shortage(&self, tenants: usize, tuning: &Tuning, plan: &Plan) -> Option<String> {
+        let storage = match self.storage {
+            StorageFiles::Databases { data_files } => {
+                ("engine.max_open_files", data_files, plan.data_files)
+            }
+            StorageFiles::Engine { links } => {
+                ("connections to the engine", links, self.kept_for(links))
+            }
+        };
         let asked = [
             (
                 "max_connections",
@@ -101,7 +140,7 @@ impl Descriptors {
                 tuning.operator_connections as u64,
                 plan.operators as u64,
             ),
-            ("engine.max_open_files", self.data_files, plan.data_files),
+            storage,
         ];
         let short = asked.iter().filter(|(_, wanted, planned)| planned < wanted);
         let short: Vec<String> = short
@@ -109,10 +148,11 @@ impl Descriptors {
             .collect();
         (!short.is_empty()).then(|| {
             format!(
-                "the system allows this process {} open files, which leaves room for {} beside {tenants} tenants' \
-                 databases: that holds; raise the limit (`ulimit -n`, or LimitNOFILE in the unit) and restart",
+                "the system allows this process {} open files, which leaves room for {} beside {}: that holds; \
+                 raise the limit (`ulimit -n`, or LimitNOFILE in the unit) and restart",
                 self.files,
-                short.join(", ")
+                short.join(", "),
+                self.whose(tenants)
             )
         })
     }
@@ -126,7 +166,7 @@ mod tests {
 
     const ASKED: Descriptors = Descriptors {
         files: 20_000,
-        data_files: 256,
+        storage: StorageFiles::Databases { data_files: 256 },
     };
 
     #[test]
@@ -177,7 +217,39 @@ mod tests {
         .plan(100, &Tuning::default())
         .expect_err("too few");
         assert!(
-            error.contains("1024 open files, and 100 tenants need 1728"),
+            error.contains("1024 open files, and the databases of 100 tenants need 1728"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn tenants_of_an_engine_need_no_files_of_their_own() {
+        let front = |links| Descriptors {
+            storage: StorageFiles::Engine { links },
+            ..ASKED
+        };
+        let tuning = Tuning::default();
+        let plan = front(1_000).plan(10_000, &tuning).expect("enough");
+        let given = (plan.connections, plan.data_files, plan.end);
+        assert_eq!(given, (10_000, 0, 19_000));
+        assert_eq!(front(1_000).shortage(10_000, &tuning, &plan), None);
+        // Where there are few, clients and the engine have half each.
+        let plan = front(19_900).plan(1, &tuning).expect("some");
+        assert_eq!((plan.connections, plan.end), (8_840, 10_000));
+        let said = front(19_900)
+            .shortage(1, &tuning, &plan)
+            .expect("it is short");
+        assert!(
+            said.contains("connections to the engine = 10000 instead of 19900"),
+            "{said}"
+        );
+        let few = Descriptors {
+            files: 200,
+            ..front(1_000)
+        };
+        let error = few.plan(1, &tuning).expect_err("too few");
+        assert!(
+            error.contains("connections to the engine need 228"),
             "{error}"
         );
     }
@@ -186,18 +258,22 @@ mod tests {
         /// All together never need more than there are, and everybody has some.
         #[test]
         fn what_is_planned_is_there(
-            files in 0u64..300_000, data_files in 16u64..1_000, tenants in 0usize..5_000,
+            files in 0u64..300_000, wanted in 16u64..1_000, engine: bool, tenants in 0usize..5_000,
             connections_max in 1usize..20_000, newcomers_max in 1usize..5_000, operator_connections in 1usize..100,
         ) {
             let tuning = Tuning { connections_max, newcomers_max, operator_connections, ..Tuning::default() };
-            let Ok(plan) = (Descriptors { files, data_files }).plan(tenants, &tuning) else {
+            let (storage, least) = match engine {
+                false => (StorageFiles::Databases { data_files: wanted }, DATABASE_MIN * tenants as u64),
+                true => (StorageFiles::Engine { links: wanted }, wanted.min(files / 2)),
+            };
+            let Ok(plan) = (Descriptors { files, storage }).plan(tenants, &tuning) else {
                 return Ok(());
             };
             let connections = (plan.connections + plan.newcomers + plan.operators) as u64;
             prop_assert!(connections + OWN <= plan.end, "{plan:?}");
-            prop_assert!(plan.end + DATABASE_MIN * tenants as u64 <= files, "{plan:?}");
+            prop_assert!(plan.end + least <= files, "{plan:?}");
             prop_assert!(plan.connections >= 1 && plan.newcomers >= 1 && plan.operators >= 1);
-            prop_assert!(plan.connections <= connections_max && plan.data_files <= data_files);
+            prop_assert!(plan.connections <= connections_max && plan.data_files <= wanted);
         }
     }
 }
