@@ -121,7 +121,7 @@ impl Fronts {
                 let before: Vec<f64> = portions.iter().map(Portion::part).collect();
                 let of = portions.iter_mut().enumerate().map(|(front, portion)| {
                     let (got, asks) = (served[tenant][front], self.market.asks[tenant][front]);
-                    portion.tell(got, if got < asks { 1.0 } else { 0.0 })
+                    portion.tell(got, 1e3, if got < asks { 1.0 } else { 0.0 })
                 });
                 let told: Vec<Told> = of.collect();
                 for (front, portion) in portions.iter_mut().enumerate() {

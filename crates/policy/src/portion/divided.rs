@@ -11,6 +11,10 @@ const STEP: f64 = 0.5;
 /// time would keep cores at work.
 const NEAR: f64 = 0.01;
 
+/// Where a tenant waits it may have been served so many requests more, for all that is known: the
+/// first ones that it sent may all still wait there.
+const DOUBT: f64 = 4.0;
+
 /// What fronts divide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Divided {
@@ -69,15 +73,20 @@ fn due_of_rate(first: &Told, others: &[Told]) -> f64 {
 /// seen. With next to nothing there, all requests of a client would wait for those few.
 fn due_of_weight(first: &Told, others: &[Told], fronts: usize) -> f64 {
     let all = || [first].into_iter().chain(others);
-    let (used, even) = (
-        all().map(|told| told.used).sum::<f64>(),
-        1.0 / fronts as f64,
-    );
+    let (served, remembered) = all().fold((0.0, 0.0), |(served, remembered), told| {
+        (served + told.used, remembered + told.remembered)
+    });
+    let doubt = match remembered > 0.0 {
+        true => DOUBT * served / remembered,
+        false => 0.0,
+    };
+    let used_at = |told: &Told| told.used + if told.more { doubt } else { 0.0 };
+    let (used, even) = (all().map(used_at).sum::<f64>(), 1.0 / fronts as f64);
     // Who waits here and is served next to nothing is due no more.
     if first.used <= used * NOTHING && !first.more {
         return even;
     }
-    let part = first.used / used * (1 + others.len()) as f64 * even;
+    let part = used_at(first) / used * (1 + others.len()) as f64 * even;
     match all().any(|told| told.more) {
         true => part,
         // Until it wants more, where it was served says little of where it will be.

@@ -36,22 +36,37 @@ const SPARE: f64 = 0.01;
 /// for most of the time.
 const NEARLY: f64 = 0.8;
 const MOSTLY: f64 = 0.5;
-/// What the newest round counts in the mean of what was used.
-const NEWEST: f64 = 0.5;
-/// A front that serves no more than this part of what a tenant is served serves nothing of it.
-/// Means are there after ten rounds without a request.
+/// What was used fades by this part in a round.
+const FADES: f64 = 0.5;
+/// Of a weight, by as many parts of this as requests of the tenant are served in a round, at all
+/// fronts, in the mean of some seconds: less says nothing of where it will be served. Where three
+/// requests a second are served at a front, two seconds without one are chance, and who lost his
+/// weight there for it would wait for the next and weigh less and less.
+const ENOUGH: f64 = 200.0;
+/// But by so much at least. Who sends many requests at once and waits for all of them is served
+/// elsewhere first, and nothing for a long time, if he waits long here.
+const FADES_MIN: f64 = 0.02;
+/// What the newest round counts in that mean.
+const NEWEST: f64 = 0.05;
+/// A front that serves no more than this part of what a tenant is served serves nothing of it. It
+/// is forgotten there in ten rounds without a request where there are many.
 const NOTHING: f64 = 0.001;
 
 /// What a front says of something of a tenant's that is divided.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Told {
     /// What it used of late. Of a rate, as a part of the whole; of several rates the one used most.
-    /// Of a weight, what the tenant was served, in any unit that all fronts use.
+    /// Of a weight, what the tenant was served, in any unit that all fronts use, and what it was
+    /// served before, less and less of it.
     pub used: f64,
     /// It was held back: it could use more.
     pub more: bool,
     /// What it claims of what is divided.
     pub claim: f64,
+    /// Requests that it served in the last round.
+    pub requests: f64,
+    /// And in those before, less and less of them, as `used`.
+    pub remembered: f64,
 }
 
 /// What a front keeps to of what a tenant has at all fronts.
@@ -82,8 +97,14 @@ impl Default for Portions {
 pub struct Portion {
     divided: Divided,
     told: Told,
-    /// What it used in the mean of some rounds.
-    mean: f64,
+    /// What it used, and before, less and less of it.
+    used: f64,
+    /// In so many requests.
+    remembered: f64,
+    /// Requests that others served in the last round.
+    elsewhere: f64,
+    /// Requests that all served in a round, in the mean.
+    pace: f64,
     /// It served nothing of the tenant until this round.
     comes: bool,
     /// The part that it might use before the last change.
@@ -105,7 +126,10 @@ impl Portion {
                 claim: even,
                 ..Told::default()
             },
-            mean: 0.0,
+            used: 0.0,
+            remembered: 0.0,
+            elsewhere: 0.0,
+            pace: 0.0,
             comes: false,
             had: even,
             kept: even,
@@ -139,10 +163,10 @@ impl Portion {
         self.told.used
     }
 
-    /// Takes in what the tenant did here since the last time: what it used, and the part of the
-    /// time for which something of it waited for its turn. Returns what to tell the others *before*
-    /// [`Portion::keep`] is given what they tell.
-    pub fn tell(&mut self, used: f64, waited: f64) -> Told {
+    /// Takes in what the tenant did here since the last time: what it used, in how many requests,
+    /// and the part of the time for which something of it waited for its turn. Returns what to tell
+    /// the others *before* [`Portion::keep`] is given what they tell.
+    pub fn tell(&mut self, used: f64, requests: f64, waited: f64) -> Told {
         let nearly = match self.divided {
             // Where its part has just grown, what it used is still of the old one. Of a small rate
             // the spare part is less than a request a round.
@@ -150,19 +174,33 @@ impl Portion {
             Divided::Weight => true,
         };
         let more = waited >= MOSTLY && nearly;
-        self.comes = self.mean < used * NOTHING;
-        self.mean = match self.comes {
-            true => used,
-            false => self.mean + (used - self.mean) * NEWEST,
+        self.comes = self.used < used * NOTHING;
+        let all = requests + self.elsewhere;
+        self.pace += match self.pace > 0.0 {
+            true => (all - self.pace) * NEWEST,
+            false => all,
         };
+        let fades = match self.divided {
+            _ if self.comes => 1.0,
+            Divided::Rate => FADES,
+            Divided::Weight => (self.pace / ENOUGH).clamp(FADES_MIN, FADES),
+        };
+        self.used *= 1.0 - fades;
+        self.used += match self.divided {
+            Divided::Rate => used * fades,
+            Divided::Weight => used,
+        };
+        self.remembered = self.remembered * (1.0 - fades) + requests;
         let used = match self.divided {
             // Less is believed slowly, for it may be chance; more at once.
-            Divided::Rate => used.max(self.mean),
-            Divided::Weight => self.mean,
+            Divided::Rate => used.max(self.used),
+            Divided::Weight => self.used,
         };
         self.told = Told {
             used,
             more,
+            requests,
+            remembered: self.remembered,
             ..self.told
         };
         self.kept = self.kept.min(self.told.claim);
@@ -174,6 +212,7 @@ impl Portion {
     pub fn keep(&mut self, others: &[Told], fronts: usize) {
         self.had = self.part();
         self.fronts = fronts.max(others.len() + 1);
+        self.elsewhere = others.iter().map(|other| other.requests).sum();
         let due = self.divided.due(&self.told, others, self.fronts);
         match self.divided {
             Divided::Rate => {

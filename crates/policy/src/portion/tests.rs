@@ -1,6 +1,9 @@
 use super::*;
 use proptest::prelude::*;
 
+/// So many requests that a round tells all.
+const MANY: f64 = 1e3;
+
 /// Fronts that meet at a board, each in steps of its own: it writes, or it reads.
 struct Fronts {
     portions: Vec<Portion>,
@@ -34,7 +37,7 @@ impl Fronts {
         } else {
             let part = portion.part();
             let waited = if asks > part { 1.0 } else { 0.0 };
-            self.board[front] = Some(portion.tell(asks.min(part), waited));
+            self.board[front] = Some(portion.tell(asks.min(part), MANY, waited));
         }
         self.wrote[front] = !self.wrote[front];
     }
@@ -95,19 +98,21 @@ fn who_waits_for_his_next_request_wants_more() {
         used: 1.0,
         more: true,
         claim: 1.0,
+        requests: MANY,
+        remembered: MANY,
     };
-    portion.tell(0.0, 0.0);
+    portion.tell(0.0, 0.0, 0.0);
     portion.keep(&[greedy], 2);
     assert!(portion.part() < 0.01);
     // Not one was served since it was last asked.
-    assert!(portion.tell(0.0, 1.0).more && !portion.tell(0.0, 0.0).more);
+    assert!(portion.tell(0.0, 0.0, 1.0).more && !portion.tell(0.0, 0.0, 0.0).more);
 }
 
 #[test]
 fn alone_it_is_all() {
     for divided in [Divided::Rate, Divided::Weight] {
         let mut portion = Portion::new(divided, 1);
-        portion.tell(0.0, 0.0);
+        portion.tell(0.0, 0.0, 0.0);
         portion.keep(&[], 1);
         assert_eq!((portion.part(), portion.times_even()), (1.0, 1.0));
     }
@@ -167,7 +172,7 @@ fn a_small_part_of_a_weight_is_worth_as_much_as_a_large_one() {
         let mut fronts = Fronts::new(Divided::Weight, 4);
         for _ in 0..30 {
             for (front, asks) in asks.iter().enumerate() {
-                let told = fronts.portions[front].tell(*asks, 1.0);
+                let told = fronts.portions[front].tell(*asks, MANY * MANY * asks, 1.0);
                 fronts.board[front] = Some(told);
             }
             for front in 0..4 {
@@ -180,7 +185,7 @@ fn a_small_part_of_a_weight_is_worth_as_much_as_a_large_one() {
     };
     let (small, large) = (part([0.125, 0.875, 0.0, 0.0]), part([1.0, 0.0, 0.0, 0.0]));
     let ratio = small / 0.125 / large;
-    assert!((ratio - 1.0).abs() < 1e-6, "{ratio}");
+    assert!((ratio - 1.0).abs() < 1e-3, "{ratio}");
     // Where it is served next to nothing it has a hundredth of an even part.
     assert_eq!(part([0.002, 0.998, 0.0, 0.0]), 0.0025);
 }
@@ -200,10 +205,72 @@ fn alone_again_it_has_the_whole_weight() {
 fn a_front_that_tells_nothing_has_an_even_part_of_a_weight() {
     let mut portion = Portion::new(Divided::Weight, 2);
     for _ in 0..9 {
-        portion.tell(5.0, 1.0);
+        portion.tell(5.0, MANY, 1.0);
         portion.keep(&[], 2);
     }
     assert_eq!(portion.times_even(), 1.0);
+}
+
+/// Two or three requests a round at each front, as they come: a round without one is no reason to
+/// take the weight from there.
+#[test]
+fn few_requests_move_little_of_a_weight() {
+    let mut fronts = Fronts::new(Divided::Weight, 8);
+    let (mut state, mut least, mut most) = (1_u64, f64::INFINITY, 0.0_f64);
+    let mut dice = move || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) as f64 / f64::from(1_u32 << 31)
+    };
+    for round in 0..300 {
+        for front in 0..8 {
+            // Of ten moments in a round, each brings a request with a chance of a quarter.
+            let count = (0..10).filter(|_| dice() < 0.25).count() as f64;
+            // Of 64 KiB each: what is used is no count of requests.
+            fronts.board[front] = Some(fronts.portions[front].tell(64.0 * count, count, 1.0));
+        }
+        for front in 0..8 {
+            let others = (0..8).filter(|other| *other != front);
+            let others: Vec<Told> = others.filter_map(|other| fronts.board[other]).collect();
+            fronts.portions[front].keep(&others, 8);
+            if round >= 20 {
+                let times = fronts.portions[front].times_even();
+                (least, most) = (least.min(times), most.max(times));
+            }
+        }
+    }
+    assert!(least > 0.6 && most < 1.5, "{least} {most}");
+}
+
+/// The first requests of a tenant were served at one front, and wait at another: it is due as much
+/// there until more is known.
+#[test]
+fn who_waits_before_he_was_served_keeps_some_of_his_weight() {
+    let mut portion = Portion::new(Divided::Weight, 8);
+    let served = Told {
+        used: 13.0 * 64.0,
+        requests: 13.0,
+        remembered: 13.0,
+        ..Told::default()
+    };
+    for _ in 0..20 {
+        portion.tell(0.0, 0.0, 1.0);
+        portion.keep(&[served; 1], 8);
+    }
+    assert!(portion.times_even() > 0.4, "{}", portion.times_even());
+    // Many requests elsewhere say that few come here.
+    let served = Told {
+        used: 2e3 * 64.0,
+        requests: 1e3,
+        remembered: 2e3,
+        ..Told::default()
+    };
+    for _ in 0..20 {
+        portion.tell(0.0, 0.0, 1.0);
+        portion.keep(&[served; 1], 8);
+    }
+    assert!(portion.times_even() < 0.02, "{}", portion.times_even());
 }
 
 /// What is served varies from round to round, by two fifths here, and nobody loses by it.
@@ -221,7 +288,7 @@ fn a_weight_is_kept_whole_where_what_is_served_varies() {
         let asks: [f64; 4] = std::array::from_fn(|front| served[front] * varied(front));
         // One that asks for more than it gets is served its part: here others decide.
         for (front, asks) in asks.into_iter().enumerate() {
-            fronts.board[front] = Some(fronts.portions[front].tell(asks, 1.0));
+            fronts.board[front] = Some(fronts.portions[front].tell(asks, MANY, 1.0));
         }
         for front in 0..4 {
             let others = (0..4).filter(|other| *other != front);

@@ -44,9 +44,9 @@ pub trait House: Send {
 /// Cores say once a second for how long something of a tenant has waited.
 const WAITED_OVER_NS: Nanos = 1_100_000_000;
 
-/// Of who has no connection here and is served less than this anywhere, requests a second, nothing
-/// is told.
-const QUIET_PER_S: f64 = 0.01;
+/// Of who has no connection here and of whom no more than this is remembered anywhere, of what was
+/// served, nothing is told.
+const QUIET: f64 = 0.5;
 
 /// What is divided of tenants.
 #[derive(Default)]
@@ -115,7 +115,7 @@ impl Rates {
         for (tenant, line) in texts.flat_map(str::lines).filter_map(read) {
             told.entry(tenant).or_default().push(line);
         }
-        let served = |line: &Line| line[WEIGHT].used > QUIET_PER_S;
+        let served = |line: &Line| line[WEIGHT].used > QUIET;
         let elsewhere = told.iter().filter(|(_, lines)| lines.iter().any(served));
         self.elsewhere = elsewhere.map(|(name, _)| (*name).to_owned()).collect();
         for name in self.gone.drain(..) {
@@ -145,7 +145,7 @@ impl Rates {
     /// Whether something of a tenant is divided: it has rates, or is here, or is served elsewhere.
     fn divides(&self, seen: &Seen) -> bool {
         let known = self.tenants.get(&seen.tenant);
-        let served = || known.is_some_and(|tenant| tenant.parts[WEIGHT].used() > QUIET_PER_S);
+        let served = || known.is_some_and(|tenant| tenant.parts[WEIGHT].used() > QUIET);
         let elsewhere = || self.elsewhere.contains(&seen.tenant);
         seen.promise.has_rates() || seen.connected || served() || elsewhere()
     }
@@ -163,13 +163,14 @@ impl Tenant {
     fn tell(&mut self, seen: &Seen, elapsed_s: f64, now: Nanos) -> Line {
         let used = seen.usage.since(&self.usage);
         self.usage = seen.usage;
+        let requests = used.requests as f64;
         let used = used_of(&seen.promise, &used, elapsed_s);
         let [asked, held] = &mut self.waited;
         let asked = asked.part(seen.usage.occupied_ns, now);
         let held = held.part(seen.held_ns, now);
         // Nothing waits for more of what is promised: beyond it there is the share.
         let waited = [asked, 0.0, asked.max(held)];
-        std::array::from_fn(|part| self.parts[part].tell(used[part], waited[part]))
+        std::array::from_fn(|part| self.parts[part].tell(used[part], requests, waited[part]))
     }
 
     fn portions(&self, whole_weight: bool) -> Portions {
@@ -207,7 +208,8 @@ impl Waited {
 }
 
 /// What was used of a tenant's limits and of what it was promised, each of whichever rate most was
-/// used of; and what it was served, requests of 1 KiB a second.
+/// used of; and what it was served, requests of 1 KiB. That is remembered, so it is no rate: of an
+/// interval of a millisecond one would count as of a thousand.
 fn used_of(promise: &Promise, used: &Usage, elapsed_s: f64) -> [f64; PARTS.len()] {
     let bytes = used.bytes_in.saturating_add(used.bytes_out) as f64;
     let requests = used.requests as f64;
@@ -220,14 +222,17 @@ fn used_of(promise: &Promise, used: &Usage, elapsed_s: f64) -> [f64; PARTS.len()
         part(requests, promise.limit.requests_per_s).max(part(bytes, promise.limit.bytes_per_s));
     let promised = part(normalised, Some(promise.requests_per_s()))
         .max(part(normalised, promise.contract_per_s));
-    [limit, promised.min(1.0), part(normalised, Some(1.0))]
+    [limit, promised.min(1.0), normalised]
 }
 
 /// No tenant's name has a space.
 fn line(tenant: &str, line: &Line) -> String {
     let of = |told: &Told| {
         let more = u8::from(told.more);
-        format!(" {:.6} {more} {:.6}", told.used, told.claim)
+        format!(
+            " {:.6} {more} {:.6} {} {:.3}",
+            told.used, told.claim, told.requests, told.remembered
+        )
     };
     let parts: String = line.iter().map(of).collect();
     format!("{tenant}{parts}\n")
@@ -240,10 +245,13 @@ fn read(line: &str) -> Option<(&str, Line)> {
     for part in &mut told {
         let mut number = || f64::from_str(words.next()?).ok().filter(|n| n.is_finite());
         let (used, more, claim) = (number()?, number()?, number()?);
+        let (requests, remembered) = (number()?, number()?);
         *part = Told {
             used: used.max(0.0),
             more: more > 0.0,
             claim: claim.clamp(0.0, 1.0),
+            requests: requests.max(0.0),
+            remembered: remembered.max(0.0),
         };
     }
     Some((tenant, told))
@@ -303,19 +311,25 @@ mod tests {
 
     #[test]
     fn what_is_told_is_read() {
-        let told = |used, more, claim| Told { used, more, claim };
+        let told = |used, more, claim, requests| Told {
+            used,
+            more,
+            claim,
+            requests,
+            remembered: requests * 1.5,
+        };
         let one = [
-            told(0.25, true, 0.5),
-            told(1.5, false, 0.0),
-            told(2_000.0, true, 1.0),
+            told(0.25, true, 0.5, 0.0),
+            told(1.5, false, 0.0, 12.0),
+            told(2_000.0, true, 1.0, 2_000.0),
         ];
         assert_eq!(read(line("web", &one).trim_end()), Some(("web", one)));
         for bad in [
             "",
             "web",
             "web 1 2",
-            "web 1 0 nan 1 0 1 1 0 1",
-            "web 1 0 1 1 0 1",
+            "web 1 0 nan 1 1 1 0 1 1 1 1 0 1 1 1",
+            "web 1 0 1 1 1 1 0 1 1 1",
         ] {
             assert_eq!(read(bad), None, "{bad}");
         }
@@ -326,21 +340,21 @@ mod tests {
         let (mut rates, house) = (Rates::default(), Kept::default());
         let other = |front: &str| front == "b";
         // This front has 500 requests a second and more would come; the other has none.
-        let idle = "web 0 0 0 0 0 0 0 0 0\n";
+        let idle = "web 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n";
         for second in 1..=4 {
             let seen = [seen(500 * second, 1_000_000_000 * second)];
             let mine = rates.tell(&seen, 2, 1_000_000_000 * second);
             let all = entries(&[
                 ("a", &mine),
                 ("b", idle),
-                ("gone", "web 9 1 1 9 1 1 9 1 1\n"),
+                ("gone", "web 9 1 1 9 9 9 1 1 9 9 9 1 1 9 9\n"),
             ]);
             rates.hear(&all, other, &house);
         }
         let kept = house.0.lock()["web"];
         assert!(kept.limit > 0.98 && kept.promised > 0.98, "{kept:?}");
         // The other is given up to as soon as it says so, and has been given nothing before.
-        let wants = "web 0.005 1 0.005 0.5 0 0.5 0 0 0\n";
+        let wants = "web 0.005 1 0.005 9 9 0.5 0 0.5 9 9 0 0 0 9 9\n";
         rates.hear(&entries(&[("b", wants)]), other, &house);
         let kept = house.0.lock()["web"];
         assert!(kept.limit < 0.51 && kept.promised < 0.51, "{kept:?}");
@@ -352,7 +366,7 @@ mod tests {
             let mut seen = seen(500 * second, 0);
             seen.held_ns = 1_000_000_000 * second;
             rates.tell(&[seen], 2, 1_000_000_000 * second);
-            let there = "web 0 0 0 0 0 0 1500 1 0.75\n";
+            let there = "web 0 0 0 0 0 0 0 0 0 0 3000 1 0.75 1500 3000\n";
             rates.hear(&entries(&[("b", there)]), |front| front == "b", house);
         }
         house.0.lock()["web"].weight
@@ -406,7 +420,8 @@ mod tests {
             held_ns: 0,
             connected: false,
         };
-        let there = "web 0 0 0 0 0 0 1500 1 1\nquiet 0 0 0 0 0 0 0 0 0.5\n";
+        let there =
+            "web 0 0 0 0 0 0 0 0 0 0 3000 1 1 1500 3000\nquiet 0 0 0 0 0 0 0 0 0 0 0 0 0.5 0 0\n";
         for second in 1..=10 {
             let seen = [idle("web"), idle("quiet")];
             rates.tell(&seen, 2, 1_000_000_000 * second);

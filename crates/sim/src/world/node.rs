@@ -198,6 +198,7 @@ impl Node {
         };
         let mut is = Account {
             charged_ns: seen.charged_ns,
+            operations: seen.granted,
             occupied_ns: seen.occupied_ns,
             used_ns: [0.0; R],
         };

@@ -26,7 +26,8 @@ impl Portions {
             let of_tenant = self.0.entry(*tenant).or_default();
             let portion = of_tenant.entry(*node).or_insert_with(new);
             let waited = since.occupied_ns as f64 / 1e9 / interval_s;
-            let one = portion.tell(since.charged_ns as f64 / interval_s, waited);
+            let charged_ns = since.charged_ns as f64 / interval_s;
+            let one = portion.tell(charged_ns, since.operations as f64, waited);
             told.entry(*tenant).or_default().push((*node, one));
         }
         let all: f64 = weights.iter().sum();

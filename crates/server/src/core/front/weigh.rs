@@ -75,7 +75,8 @@ impl NodeWeights {
             let before = std::mem::replace(&mut node.before, *seen);
             let served = seen.granted.saturating_sub(before.granted) as f64;
             let waited = seen.occupied_ns.saturating_sub(before.occupied_ns) as f64;
-            node.portion.tell(served, waited / passed_ns.max(1) as f64)
+            node.portion
+                .tell(served, served, waited / passed_ns.max(1) as f64)
         };
         let told: Vec<Told> = nodes.iter_mut().zip(seen).map(tell).collect();
         let mut changed = fresh;
