@@ -24,7 +24,7 @@ fn x(margin: f64) -> f64 {
 /// The whole picture, which needs nothing else.
 pub(super) fn of(rows: &[Row]) -> String {
     let ran: Vec<&Row> = rows.iter().filter(|row| row.result.is_some()).collect();
-    let (width, height) = (LEFT + WIDTH + 20.0, TOP + ROW * ran.len() as f64 + 12.0);
+    let (width, height) = (LEFT + WIDTH + 40.0, TOP + ROW * ran.len() as f64 + 12.0);
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" role=\"img\">\n\
          <title>How far each target is from its bound</title>\n<style>\
