@@ -25,16 +25,21 @@ impl Fronts {
         self.portions.iter().map(Portion::part).collect()
     }
 
+    /// A front hears all others that tell something.
+    fn hear(&mut self, front: usize) {
+        let others = self.board.iter().enumerate();
+        let others = others.filter(|(other, _)| *other != front);
+        let others: Vec<Told> = others.filter_map(|(_, told)| *told).collect();
+        let fronts = others.len() + 1;
+        self.portions[front].keep(&others, fronts);
+    }
+
     /// One step of a front at which the tenant asks for `asks` of the whole.
     fn step(&mut self, front: usize, asks: f64) {
-        let portion = &mut self.portions[front];
         if self.wrote[front] {
-            let others = self.board.iter().enumerate();
-            let others = others.filter(|(other, _)| *other != front);
-            let others: Vec<Told> = others.filter_map(|(_, told)| *told).collect();
-            let fronts = others.len() + 1;
-            portion.keep(&others, fronts);
+            self.hear(front);
         } else {
+            let portion = &mut self.portions[front];
             let part = portion.part();
             let waited = if asks > part { 1.0 } else { 0.0 };
             self.board[front] = Some(portion.tell(asks.min(part), MANY, waited));
@@ -176,9 +181,7 @@ fn a_small_part_of_a_weight_is_worth_as_much_as_a_large_one() {
                 fronts.board[front] = Some(told);
             }
             for front in 0..4 {
-                let others = (0..4).filter(|other| *other != front);
-                let others: Vec<Told> = others.filter_map(|other| fronts.board[other]).collect();
-                fronts.portions[front].keep(&others, 4);
+                fronts.hear(front);
             }
         }
         fronts.parts()[0]
@@ -231,9 +234,7 @@ fn few_requests_move_little_of_a_weight() {
             fronts.board[front] = Some(fronts.portions[front].tell(64.0 * count, count, 1.0));
         }
         for front in 0..8 {
-            let others = (0..8).filter(|other| *other != front);
-            let others: Vec<Told> = others.filter_map(|other| fronts.board[other]).collect();
-            fronts.portions[front].keep(&others, 8);
+            fronts.hear(front);
             if round >= 20 {
                 let times = fronts.portions[front].times_even();
                 (least, most) = (least.min(times), most.max(times));
@@ -248,29 +249,24 @@ fn few_requests_move_little_of_a_weight() {
 #[test]
 fn who_waits_before_he_was_served_keeps_some_of_his_weight() {
     let mut portion = Portion::new(Divided::Weight, 8);
-    let served = Told {
-        used: 13.0 * 64.0,
-        requests: 13.0,
-        remembered: 13.0,
-        ..Told::default()
+    let mut times_beside = |requests: f64, remembered: f64| {
+        let served = Told {
+            used: remembered * 64.0,
+            requests,
+            remembered,
+            ..Told::default()
+        };
+        for _ in 0..20 {
+            portion.tell(0.0, 0.0, 1.0);
+            portion.keep(&[served], 8);
+        }
+        portion.times_even()
     };
-    for _ in 0..20 {
-        portion.tell(0.0, 0.0, 1.0);
-        portion.keep(&[served; 1], 8);
-    }
-    assert!(portion.times_even() > 0.4, "{}", portion.times_even());
+    let times = times_beside(13.0, 13.0);
+    assert!(times > 0.4, "{times}");
     // Many requests elsewhere say that few come here.
-    let served = Told {
-        used: 2e3 * 64.0,
-        requests: 1e3,
-        remembered: 2e3,
-        ..Told::default()
-    };
-    for _ in 0..20 {
-        portion.tell(0.0, 0.0, 1.0);
-        portion.keep(&[served; 1], 8);
-    }
-    assert!(portion.times_even() < 0.02, "{}", portion.times_even());
+    let times = times_beside(1e3, 2e3);
+    assert!(times < 0.02, "{times}");
 }
 
 /// What is served varies from round to round, by two fifths here, and nobody loses by it.
@@ -291,9 +287,7 @@ fn a_weight_is_kept_whole_where_what_is_served_varies() {
             fronts.board[front] = Some(fronts.portions[front].tell(asks, MANY, 1.0));
         }
         for front in 0..4 {
-            let others = (0..4).filter(|other| *other != front);
-            let others: Vec<Told> = others.filter_map(|other| fronts.board[other]).collect();
-            fronts.portions[front].keep(&others, 4);
+            fronts.hear(front);
         }
         if round >= 20 {
             rounds += 1.0;
