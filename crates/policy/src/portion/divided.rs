@@ -82,8 +82,8 @@ fn due_of_weight(first: &Told, others: &[Told], fronts: usize) -> f64 {
     };
     let used_at = |told: &Told| told.used + if told.more { doubt } else { 0.0 };
     let (used, even) = (all().map(used_at).sum::<f64>(), 1.0 / fronts as f64);
-    // Who waits here and is served next to nothing is due no more.
-    if first.used <= used * NOTHING && !first.more {
+    // Who waits here and is served next to nothing is due no more, if he is served anywhere.
+    if used == 0.0 || (first.used <= used * NOTHING && !first.more) {
         return even;
     }
     let part = used_at(first) / used * (1 + others.len()) as f64 * even;

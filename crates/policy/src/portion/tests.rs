@@ -269,6 +269,20 @@ fn who_waits_before_he_was_served_keeps_some_of_his_weight() {
     assert!(times < 0.02, "{times}");
 }
 
+/// Nothing was served anywhere yet, and all that the tenant has asked for waits here.
+#[test]
+fn who_was_served_nowhere_yet_has_his_weight_where_he_waits() {
+    let mut portion = Portion::new(Divided::Weight, 8);
+    for _ in 0..4 {
+        portion.tell(0.0, 0.0, 1.0);
+        portion.keep(&[Told::default(); 7], 8);
+        assert_eq!(portion.times_even(), 1.0);
+    }
+    portion.tell(1.0, 1.0, 1.0);
+    portion.keep(&[Told::default(); 7], 8);
+    assert_eq!(portion.times_even(), 8.0);
+}
+
 /// What is served varies from round to round, by two fifths here, and nobody loses by it.
 #[test]
 fn a_weight_is_kept_whole_where_what_is_served_varies() {
