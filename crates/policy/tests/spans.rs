@@ -83,6 +83,50 @@ fn whose_replies_come_second_pays_as_those_whose_come_first() {
     assert!((all - 1.0).abs() < 0.02, "{all} of what was taken");
 }
 
+/// Each tenant has a connection of its own, and the one that asks seldom is always read first: all
+/// that the others were served in the same turn came before it.
+#[test]
+fn who_asks_seldom_and_is_read_first_pays_as_the_others() {
+    let mut dice = Generator::new(6);
+    let groups = (0..20_000).flat_map(|_| {
+        let seldom = usize::from(dice.below(50) == 0);
+        let count = 4 + dice.below(24) as usize;
+        let mut parts = vec![vec![0; seldom], Vec::new(), Vec::new(), Vec::new()];
+        for _ in 0..count {
+            let tenant = 1 + dice.below(3) as u32;
+            parts[tenant as usize].push(tenant);
+        }
+        parts.retain(|part| !part.is_empty());
+        let first = span(&mut dice, count + seldom);
+        let spans = std::iter::once(first).chain(std::iter::repeat(1_000));
+        spans.zip(parts).collect::<Vec<_>>()
+    });
+    let groups: Vec<Group> = groups.collect();
+    let (means, all) = charged(&groups, 4);
+    assert!((means[0] / means[1] - 1.0).abs() < 0.1, "{means:?}");
+    assert!((all - 1.0).abs() < 0.02, "{all} of what was taken");
+}
+
+/// A tenant that was dear for a while and is seldom answered since, for it is dear.
+#[test]
+fn what_was_dear_once_is_forgotten_while_others_are_answered() {
+    let member = |tenant| Member {
+        tenant: PrincipalId(tenant),
+        weight: 1,
+    };
+    let mut spans = Spans::default();
+    for _ in 0..2_000 {
+        spans.see(100_000, [member(1)].into_iter());
+        spans.see(2_000_000, [member(0)].into_iter());
+    }
+    assert!(spans.charge(member(0)) > 10 * spans.charge(member(1)));
+    for _ in 0..1_000 {
+        (0..100).for_each(|_| spans.see(100_000, [member(1)].into_iter()));
+        spans.see(100_000, [member(0)].into_iter());
+    }
+    assert_eq!(spans.charge(member(0)), spans.charge(member(1)));
+}
+
 #[test]
 fn whose_requests_take_longer_pays_for_it() {
     let mut dice = Generator::new(5);
@@ -133,8 +177,8 @@ fn who_comes_in_the_place_of_another_is_not_taken_for_it() {
     };
     let mut spans = Spans::default();
     for _ in 0..2_000 {
-        spans.see(1_000_000, [member(0)].into_iter());
-        spans.see(10_000, [member(1)].into_iter());
+        spans.see(6_000_000, [member(0)].into_iter());
+        spans.see(60_000, [member(1)].into_iter());
     }
     let [dear, cheap] = [0, 1].map(|tenant| spans.charge(member(tenant)));
     assert!(dear > 20 * cheap, "{dear} and {cheap}");

@@ -15,6 +15,13 @@
 //! of the engine may come in two readings, of which the second took no time. Prices follow what was
 //! seen, so that over time as much is charged as was taken. What was out of all proportion is
 //! divided at once.
+//!
+//! What an engine does in a turn of its loop it answers at the end of that, one connection after
+//! the other. What is read first came after all of that time, and the rest after none. A tenant of
+//! few requests, which goes by a connection of its own, would be first again and again, and be
+//! taken for dear: one was charged ten times its part, had a tenth of its requests let through for
+//! it, and so stayed rare. So what comes at once behind the last reply belongs to the same group,
+//! and what is known of a tenant fades with the replies of all.
 
 use super::{Nanos, PrincipalId};
 use std::ops::RangeInclusive;
@@ -22,8 +29,14 @@ use std::ops::RangeInclusive;
 /// The price of all goes back over so many replies, twice as many at most. It must not follow from
 /// one group to the next, or it would be dear again where groups are small.
 const REPLIES: u32 = 16_384;
-/// And that of a tenant, for who begins to ask for more is to pay for it soon.
+/// And that of a tenant, for who begins to ask for more is to pay for it soon. Of who is seldom
+/// seen, half is forgotten while [`REPLIES`] of all come.
 const REPLIES_OWN: u32 = 2_048;
+/// Replies that come no longer than this after the last were made in the same turn of the engine:
+/// it takes so long to write a few, and its reader to wake up.
+const TOGETHER_NS: f64 = 50_000.0;
+/// But no more of them than this: an engine that is as quick for each of its turns has many.
+const TOGETHER: usize = 256;
 /// Before so many nobody knows what is out of proportion.
 const SEEN: u32 = 512;
 /// Between these parts of what those of all others took, a tenant's requests cost what theirs do.
@@ -51,13 +64,18 @@ struct Price {
 impl Price {
     fn add(&mut self, ns: f64, weight: f64, replies: u32, back: u32) {
         if self.replies >= 2 * back {
-            self.ns /= 2.0;
-            self.weight /= 2.0;
-            self.replies /= 2;
+            self.fade();
         }
         self.ns += ns;
         self.weight += weight;
         self.replies = self.replies.saturating_add(replies);
+    }
+
+    /// Half of it is forgotten.
+    fn fade(&mut self) {
+        self.ns /= 2.0;
+        self.weight /= 2.0;
+        self.replies /= 2;
     }
 
     /// For a unit of weight.
@@ -67,6 +85,32 @@ impl Price {
             false => 0.0,
         }
     }
+}
+
+/// What is known of one tenant.
+#[derive(Clone, Copy, Debug, Default)]
+struct Own {
+    price: Price,
+    /// After so many replies of all half of it was forgotten last.
+    faded: u64,
+}
+
+impl Own {
+    /// As it is known after so many replies of all.
+    fn after(mut self, replies: u64) -> Self {
+        let times = (replies - self.faded) / u64::from(REPLIES);
+        self.faded += times * u64::from(REPLIES);
+        (0..times.min(u64::from(u32::BITS))).for_each(|_| self.price.fade());
+        self
+    }
+}
+
+/// Replies that came at once, one after the other.
+#[derive(Clone, Debug, Default)]
+struct Group {
+    members: Vec<Member>,
+    weight: f64,
+    ns: f64,
 }
 
 /// Groups of late: their weights and times, for a line through them.
@@ -148,8 +192,12 @@ pub struct Spans {
     /// What was taken for what was charged, in units of weight.
     price: Price,
     groups: Line,
+    /// The last of them, to which more may come.
+    last: Group,
     /// What was taken for how much weight, of each tenant.
-    tenants: Vec<Price>,
+    tenants: Vec<Own>,
+    /// Replies of all.
+    replies: u64,
     /// What of the last group was out of proportion, for a unit of weight.
     beyond: f64,
 }
@@ -163,7 +211,7 @@ impl Spans {
             weight += member.weight as f64;
             replies += 1;
             let known = self.tenants.len().max(member.tenant.index() + 1);
-            self.tenants.resize(known, Price::default());
+            self.tenants.resize(known, Own::default());
         }
         if replies == 0 {
             return;
@@ -177,16 +225,39 @@ impl Spans {
             let usual = (self.price.each() * charged(self)).max(self.groups.mean_ns());
             beyond = (span - (BEYOND * usual).max(BEYOND_NS)).max(0.0);
         }
-        self.groups.add(weight, span - beyond, replies);
-        let besides = self.groups.besides();
-        for member in members.clone() {
-            let own = member.weight as f64;
-            let part = self.groups.part(own, weight, span - beyond, besides);
-            self.tenants[member.tenant.index()].add(part, own, 1, REPLIES_OWN);
+        let took = span - beyond;
+        if took > TOGETHER_NS || self.last.members.len() >= TOGETHER {
+            self.close();
         }
-        self.price
-            .add(span - beyond, charged(self), replies, REPLIES);
+        self.last.members.extend(members.clone());
+        self.last.weight += weight;
+        self.last.ns += took;
+        self.price.add(took, charged(self), replies, REPLIES);
+        self.replies += u64::from(replies);
         self.beyond = beyond / weight;
+    }
+
+    /// No more comes to the last group.
+    fn close(&mut self) {
+        let Group {
+            mut members,
+            weight,
+            ns,
+        } = std::mem::take(&mut self.last);
+        if members.is_empty() {
+            return;
+        }
+        self.groups.add(weight, ns, members.len() as u32);
+        let besides = self.groups.besides();
+        for member in members.drain(..) {
+            let own = member.weight as f64;
+            let part = self.groups.part(own, weight, ns, besides);
+            let known = &mut self.tenants[member.tenant.index()];
+            *known = known.after(self.replies);
+            known.price.add(part, own, 1, REPLIES_OWN);
+        }
+        // Its memory serves the next one.
+        self.last.members = members;
     }
 
     /// What one of the replies that came last is charged.
@@ -198,15 +269,18 @@ impl Spans {
 
     /// A tenant is gone.
     pub fn forget(&mut self, tenant: PrincipalId) {
-        if let Some(price) = self.tenants.get_mut(tenant.index()) {
-            *price = Price::default();
+        self.last.members.retain(|member| member.tenant != tenant);
+        if let Some(own) = self.tenants.get_mut(tenant.index()) {
+            *own = Own::default();
         }
     }
 
     /// How many times the usual price a tenant pays.
     fn times(&self, tenant: PrincipalId) -> f64 {
-        let (own, all) = (self.tenants.get(tenant.index()), self.groups.each());
-        match own.filter(|own| own.replies >= KNOWN).map(Price::each) {
+        let own = self.tenants.get(tenant.index());
+        let own = own.map(|own| own.after(self.replies).price);
+        let all = self.groups.each();
+        match own.filter(|own| own.replies >= KNOWN).map(|own| own.each()) {
             Some(own) if all > 0.0 && !ALIKE.contains(&(own / all)) => (own / all).max(LEAST),
             _ => 1.0,
         }
