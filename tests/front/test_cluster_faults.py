@@ -178,3 +178,23 @@ def test_a_node_that_hangs_holds_up_only_what_is_for_it(make_cluster, before):
         hung.release()
         eventually(lambda: wide.attempt("GET", keys[hung]) == b"v" + keys[hung][1:].encode(), 60, "it is back")
         assert other.ask("MGET", *keys.values()) == [b"v" + key[1:].encode() for key in keys.values()]
+
+
+def test_nodes_that_send_requests_to_each_other_are_named(make_cluster, before):
+    """As after two moves at nearly the same time: each of two nodes takes the other for the owner, for good."""
+    cluster = make_cluster()
+    server = before(cluster, tenants=(ALPHA,), engine_options='timeout = "2s"')
+    slot = cluster.nodes[0].ask("CLUSTER", "KEYSLOT", "{@alpha}")
+    source = cluster.owner(slot)
+    target = next(node for node in cluster.masters if node is not source)
+    with server.wire(ALPHA) as alpha:
+        assert alpha.ask("GET", "k") is None
+        for node, owner in ((source, target), (target, source)):
+            node.ask("CLUSTER", "SETSLOT", slot, "NODE", owner.id)
+        said = str(alpha.attempt("GET", "k"))
+        assert said.startswith("ERR engine: node 127.0.0.1:") and f"has slot {slot} at 127.0.0.1:" in said, said
+        assert said.endswith("nothing was done; see `entremet cluster check`"), said
+        status, told = cluster.entremet("check")
+        assert status == 1 and str(slot) in told, told
+        cluster.give(slot, target)
+        assert alpha.ask("SET", "k", "v") == b"OK"

@@ -33,6 +33,17 @@ class Node(Engine):
         lines = self.ask("CLUSTER", "INFO").decode().splitlines()
         return dict(line.split(":", 1) for line in lines if ":" in line)
 
+    @property
+    def epoch(self):
+        return int(self.info()["cluster_my_epoch"])
+
+    def port_of(self, slot):
+        """The port of the master that has this slot, as this node has it."""
+        for begin, end, master, *_ in self.ask("CLUSTER", "SLOTS"):
+            if begin <= slot <= end:
+                return master[1]
+        raise AssertionError(f"nobody has {slot}")
+
 
 class Cluster:
     """Masters that have equal ranges of the slots, and perhaps a replica of each."""
@@ -72,10 +83,8 @@ class Cluster:
 
     def owner(self, slot):
         """The master that has this slot."""
-        for begin, end, master, *_ in self.living()[0].ask("CLUSTER", "SLOTS"):
-            if begin <= slot <= end:
-                return next(node for node in self.nodes if node.port == master[1])
-        raise AssertionError(f"nobody has {slot}")
+        port = self.living()[0].port_of(slot)
+        return next(node for node in self.nodes if node.port == port)
 
     def living(self):
         return [node for node in self.nodes if node.process.poll() is None]
@@ -95,9 +104,24 @@ class Cluster:
         self.give(slot, target)
 
     def give(self, slot, target):
-        """The slot is the target's, and all masters know it."""
+        """The slot is the target's, and all masters know it.
+
+        The target takes no new epoch if its own is the greatest of which it has heard, and then believes what the
+        source sent before it was told: that it has the slot, with a greater one. So all is told as often as it takes.
+        """
         for node in [target] + [node for node in self.masters if node is not target]:
             node.ask("CLUSTER", "SETSLOT", slot, "NODE", target.id)
+
+        def agreed():
+            others = [node for node in self.masters if node.port_of(slot) != target.port]
+            for node in others:
+                node.ask("CLUSTER", "SETSLOT", slot, "NODE", target.id)
+            behind = any(node.epoch > target.epoch for node in self.masters)
+            if behind:
+                target.ask("CLUSTER", "BUMPEPOCH")
+            return not others and not behind
+
+        eventually(agreed, 20, f"all nodes agree who has {slot}")
 
     def command(self, name, *words, url=None):
         """The words of `entremet cluster NAME` about this cluster."""

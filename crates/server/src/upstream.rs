@@ -11,6 +11,7 @@ mod demand;
 mod fronts;
 mod links;
 mod look;
+mod lookout;
 mod rates;
 mod replicas;
 mod replication;
@@ -18,40 +19,30 @@ mod talk;
 mod waits;
 mod watch;
 
-use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{channel, RecvTimeoutError, Sender};
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, OnceLock};
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use front::{Health, Homes, Table, Topology, Value};
 use parking_lot::RwLock;
 use policy::Nanos;
 use ring::hmac;
-use stage::Clock;
 
 use busy::Busy;
 use catalogue::Catalogue;
 use demand::Counted;
 pub use demand::Took;
-use fronts::Round;
 use links::LinkCounts;
 use look::look_around;
+use lookout::Call;
+pub use lookout::Lookout;
 pub use rates::{House, Seen};
 pub use replicas::{Reading, Replica, Replicas};
 use talk::{About, Talk};
 pub use waits::{WaitingPlace, Waits};
 use waits::{PATTERNS_MAX, SHARD_CHANNELS_MAX};
-use watch::Watch;
-
-/// Between two looks at the engine.
-const LOOK_EVERY_NS: Nanos = 1_000_000_000;
-
-/// Between two rounds of fronts that tell each other: rates follow clients that move from one front
-/// to another within three.
-const ROUND_EVERY: Duration = Duration::from_millis(250);
 
 /// Where the engine is, and how it is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -159,13 +150,6 @@ pub struct Upstream {
     lookout: OnceLock<Sender<Call>>,
     /// The lookout was asked to look, and has not begun.
     called: AtomicBool,
-}
-
-/// What the lookout is told.
-enum Call {
-    Look,
-    Busy,
-    End,
 }
 
 impl Upstream {
@@ -331,90 +315,6 @@ impl Upstream {
                 false
             }
         }
-    }
-}
-
-/// The thread that looks.
-pub struct Lookout {
-    calls: Sender<Call>,
-    thread: JoinHandle<()>,
-    /// Of a cluster: how far behind replicas are.
-    watch: Option<Watch>,
-}
-
-impl Lookout {
-    /// Looks once a second, and tells `house` what follows. Clients that know of the fronts reach
-    /// this one at `at`.
-    ///
-    /// # Errors
-    /// No thread can be started.
-    pub fn start(
-        upstream: Arc<Upstream>,
-        at: Option<SocketAddr>,
-        clock: Arc<dyn Clock + Send + Sync>,
-        house: impl House + 'static,
-    ) -> io::Result<Self> {
-        let (calls, called) = channel();
-        let _ = upstream.lookout.set(calls.clone());
-        let watch = (upstream.options.cluster)
-            .then(|| Watch::start(Arc::clone(&upstream), Arc::clone(&clock)));
-        let watch = watch.transpose()?;
-        let thread = thread::Builder::new().name("lookout".into());
-        let thread = thread.spawn(move || {
-            let options = upstream.options.fronts.as_ref();
-            let mut round = options
-                .zip(at)
-                .map(|(options, at)| Round::new(&upstream, options, at));
-            let mut go = || {
-                let found = upstream.found();
-                round
-                    .as_mut()
-                    .is_some_and(|round| round.go(&found, &house, || clock.now()))
-            };
-            if upstream.wants(&house) | go() {
-                house.changed();
-            }
-            let every = options.map_or(Duration::from_nanos(LOOK_EVERY_NS), |_| ROUND_EVERY);
-            let (mut talk, mut looked_at) = (None, clock.now());
-            loop {
-                let call = called.recv_timeout(every);
-                let due = clock.now().saturating_sub(looked_at) >= LOOK_EVERY_NS;
-                let look = match call {
-                    Ok(Call::Look) => true,
-                    Ok(Call::Busy) => {
-                        upstream.busy.end_scripts(&upstream.options);
-                        due
-                    }
-                    Err(RecvTimeoutError::Timeout) => due || options.is_none(),
-                    _ => break,
-                };
-                if look {
-                    looked_at = clock.now();
-                    upstream.called.store(false, Ordering::Release);
-                }
-                if (look && upstream.look(&mut talk, &house, clock.now())) | go() {
-                    house.changed();
-                }
-            }
-            if let Some(round) = round {
-                round.leave();
-            }
-        })?;
-        Ok(Self {
-            calls,
-            thread,
-            watch,
-        })
-    }
-
-    /// Ends it.
-    pub fn stop(self) {
-        let _ = self.calls.send(Call::End);
-        if let Some(watch) = self.watch {
-            watch.stop();
-        }
-        // A panic would have ended the process.
-        let _ = self.thread.join();
     }
 }
 

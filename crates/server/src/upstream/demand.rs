@@ -62,7 +62,7 @@ struct Tenant {
 impl Asked {
     /// Whether it is time to tell again.
     pub fn is_due(&self, now: Nanos) -> bool {
-        now.saturating_sub(self.at) >= super::LOOK_EVERY_NS
+        now.saturating_sub(self.at) >= super::lookout::LOOK_EVERY_NS
     }
 
     /// What to tell of these tenants, whose requests took so much since the last time.

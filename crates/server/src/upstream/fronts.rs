@@ -87,7 +87,11 @@ impl<'u> Round<'u> {
         };
         self.fronts.hear(&entries, now);
         let there = self.fronts.there();
-        if let Err(why) = self.divide(&there, house, now) {
+        let divided = match self.rates.is_due(now) {
+            true => self.divide(&there, house, now),
+            false => Ok(()),
+        };
+        if let Err(why) = divided {
             // The last portions stay. What keeps the entries from being read is said above.
             tracing::debug!("rates of tenants are as they were: {why}");
             self.book = None;

@@ -85,6 +85,14 @@ impl Rates {
         }
     }
 
+    /// Whether a round has passed since it last told: what was used fades with rounds, and fronts
+    /// meet in between, too, as often as something is not where it was. Who has told nothing yet
+    /// does so at once: it has all of each rate until then.
+    pub fn is_due(&self, now: Nanos) -> bool {
+        let round_ns = super::lookout::ROUND_EVERY.as_nanos() as Nanos;
+        self.fronts == 0 || now.saturating_sub(self.at) >= round_ns
+    }
+
     /// What to tell the other fronts, of which there are `fronts` with this one.
     pub fn tell(&mut self, seen: &[Seen], fronts: usize, now: Nanos) -> String {
         let elapsed_s = now.saturating_sub(self.at) as f64 / 1e9;
@@ -333,6 +341,14 @@ mod tests {
         ] {
             assert_eq!(read(bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn a_round_is_due_at_once_and_then_after_a_while() {
+        let mut rates = Rates::default();
+        assert!(rates.is_due(1_000));
+        rates.tell(&[], 2, 1_000);
+        assert!(!rates.is_due(200_000_000) && rates.is_due(250_001_000));
     }
 
     #[test]

@@ -16,6 +16,17 @@ const HOPS_AT_ONCE: u32 = 4;
 /// Keys of one request are on both sides of a move for about as long.
 const AGAIN_AFTER_NS: Nanos = 5_000_000;
 
+/// The text of an error: nodes go on sending a request to each other, at last one to `elsewhere`.
+fn disagree(node: &str, elsewhere: &Elsewhere) -> String {
+    let says = match elsewhere {
+        Elsewhere::Moved { slot, node } => format!("has slot {slot} at {node}"),
+        Elsewhere::Ask { node } => format!("has its slot on the way to {node}"),
+        Elsewhere::TryAgain => "has its keys at two nodes".into(),
+        Elsewhere::Down(why) => why.clone(),
+    };
+    format!("ERR {node} {says}, and others say otherwise all the time; nothing was done; see `entremet cluster check`")
+}
+
 impl Core {
     /// Sends a request on to where it belongs, as the node `from` says.
     pub(super) fn redirect(
@@ -57,7 +68,7 @@ impl Core {
         }
         let waited = now.saturating_sub(forward.sent_on_at);
         if waited > front.upstream.options.patience.as_nanos() as Nanos {
-            return Err("ERR engine: the slot of its keys moves from node to node all the time; nothing was done".into());
+            return Err(disagree(&front.nodes.says(from), &elsewhere));
         }
         let to = match elsewhere {
             Elsewhere::Down(why) => {
