@@ -18,6 +18,7 @@ const OPTIONS: PlacerOptions = PlacerOptions {
     imbalance_max: 0.05,
     excess_min: 0.1,
     short_min: 0.03,
+    mend_min: 0.01,
     evidence_s: 60.0,
     moves_max: usize::MAX,
     price: Some(PRICE),
@@ -223,6 +224,25 @@ fn one_plan_has_all_moves_and_what_it_leaves_need_not_be_seen_anew() {
     assert!((left_s - 1.47 * 3.0).abs() < 1e-6, "{left_s}");
 }
 
+/// Whether something moves in one of several looks of 3 s.
+fn moves_in_look(
+    placer: &mut Placer,
+    number: u64,
+    nodes: &[Node<1>],
+    demands: &[(u64, u32)],
+) -> bool {
+    let looked = Looked {
+        now: number * 3 * SECOND_NS,
+        seen_s: 3.0,
+        nodes,
+        bytes: &[],
+        stays: &[],
+        busy: &[],
+    };
+    let planned = placer.step(&looked, &mut partitions(demands), true);
+    planned.is_some_and(|planned| planned.moves > 0)
+}
+
 #[test]
 fn what_a_plan_has_not_mended_is_mended_after_the_next_look() {
     let mut placer = Placer::new(PlacerOptions {
@@ -238,16 +258,7 @@ fn what_a_plan_has_not_mended_is_mended_after_the_next_look() {
         };
         let demands: Vec<(u64, u32)> = (0..48).map(|number| (62_500, node(number))).collect();
         looks += 1;
-        let looked = Looked {
-            now: looks * 3 * SECOND_NS,
-            seen_s: 3.0,
-            nodes: &nodes(3),
-            bytes: &[],
-            stays: &[],
-            busy: &[],
-        };
-        let planned = placer.step(&looked, &mut partitions(&demands), true);
-        planned.is_some_and(|planned| planned.moves > 0)
+        moves_in_look(&mut placer, looks, &nodes(3), &demands)
     };
     assert!(moves_with(40));
     // What is left would be certain after a minute if it were new.
@@ -255,6 +266,23 @@ fn what_a_plan_has_not_mended_is_mended_after_the_next_look() {
     assert!(!moves_with(16));
     // It is even: what comes then is new.
     assert!(!moves_with(17));
+}
+
+/// A node lacks two hundredths: what is new must be three, and what a plan has left one.
+#[test]
+fn a_little_that_is_missing_is_mended_after_moves_only() {
+    let mut placer = Placer::new(PlacerOptions {
+        evidence_s: 0.0,
+        excess_min: 0.05,
+        ..OPTIONS
+    });
+    // Of two hundred partitions, a hundredth of a node each, so many are at the first.
+    let moves = [102, 110, 102, 102].map(|of_first| {
+        let node = |number: usize| u32::from(number >= of_first);
+        let demands: Vec<(u64, u32)> = (0..200).map(|number| (10_000, node(number))).collect();
+        moves_in_look(&mut placer, 1, &nodes(2), &demands)
+    });
+    assert_eq!(moves, [false, true, true, false]);
 }
 
 #[test]

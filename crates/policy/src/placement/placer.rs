@@ -22,6 +22,9 @@ pub struct PlacerOptions {
     /// and others are not: its tenants have so much less than their shares, also elsewhere, for
     /// their clients wait there. Infinite: that is no reason by itself.
     pub short_min: f64,
+    /// In the look after moves so much is a reason: what it shows is what the look before them
+    /// could not.
+    pub mend_min: f64,
     /// What is more than that must add up to so much of a node for so long, node seconds; 0: at
     /// once.
     pub evidence_s: f64,
@@ -43,6 +46,7 @@ impl Default for PlacerOptions {
             imbalance_max: 0.05,
             excess_min: 0.0,
             short_min: f64::INFINITY,
+            mend_min: f64::INFINITY,
             evidence_s: 0.0,
             moves_max: usize::MAX,
             price: None,
@@ -61,6 +65,7 @@ impl PlacerOptions {
         PlacerOptions {
             excess_min: 0.05,
             short_min: 0.03,
+            mend_min: 0.01,
             evidence_s: EVIDENCE_S,
             price: Some(price),
             rest_ns: (price.horizon_s * 1e9) as Nanos,
@@ -142,7 +147,11 @@ impl Placer {
         let options = &self.options;
         let (excess, mean) = excess(nodes, partitions);
         let uneven = excess - (options.imbalance_max * mean).max(options.excess_min);
-        let short = excess.min(mean + excess - 1.0) - options.short_min;
+        let short_min = match self.mends {
+            true => options.mend_min,
+            false => options.short_min,
+        };
+        let short = excess.min(mean + excess - 1.0) - short_min;
         uneven.max(short)
     }
 
