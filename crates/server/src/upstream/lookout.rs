@@ -74,23 +74,26 @@ impl Lookout {
                 house.changed();
             }
             let every = options.map_or(Duration::from_nanos(LOOK_EVERY_NS), |_| ROUND_EVERY);
-            let (mut talk, mut looked_at, mut wanted) = (None, clock.now(), false);
+            let (mut talk, mut looked_at) = (None, clock.now());
+            let called_for = || upstream.called.load(Ordering::Acquire);
             loop {
                 let again_at = looked_at + LOOK_AGAIN_NS;
-                let wait = match wanted {
+                let wait = match called_for() {
                     true => every.min(Duration::from_nanos(again_at.saturating_sub(clock.now()))),
                     false => every,
                 };
                 match called.recv_timeout(wait) {
-                    Ok(Call::Look) => wanted = true,
+                    Ok(Call::Look) | Err(RecvTimeoutError::Timeout) => {}
                     Ok(Call::Busy) => upstream.busy.end_scripts(&upstream.options),
-                    Err(RecvTimeoutError::Timeout) => {}
                     _ => break,
                 }
                 let passed = clock.now().saturating_sub(looked_at);
-                let look = passed >= if wanted { LOOK_AGAIN_NS } else { LOOK_EVERY_NS };
+                let look = match called_for() {
+                    true => passed >= LOOK_AGAIN_NS,
+                    false => passed >= LOOK_EVERY_NS,
+                };
                 if look {
-                    (looked_at, wanted) = (clock.now(), false);
+                    looked_at = clock.now();
                     upstream.called.store(false, Ordering::Release);
                 }
                 if (look && upstream.look(&mut talk, &house, clock.now())) | go() {
