@@ -267,6 +267,12 @@ impl Spans {
         (member.weight as f64 * (each + self.beyond)) as Nanos
     }
 
+    /// Whether anything was seen.
+    #[must_use]
+    pub fn knows(&self) -> bool {
+        self.replies > 0
+    }
+
     /// A tenant is gone.
     pub fn forget(&mut self, tenant: PrincipalId) {
         self.last.members.retain(|member| member.tenant != tenant);

@@ -234,13 +234,15 @@ impl Front {
         let (found, cluster) = (upstream.found(), upstream.options.cluster);
         let mut nodes = Nodes::new(cluster);
         nodes.follow(&found, upstream.readable(&found), now);
+        let homes = upstream.homes();
+        nodes.settle_homes(homes.as_deref());
         Some(Box::new(Self {
             cluster,
             nodes,
             table: found.table,
             spaces: Vec::new(),
             aware_at: shared.aware_at.get().copied(),
-            homes: upstream.homes(),
+            homes,
             later: Vec::new(),
             sizes: Sizes::default(),
             flushes: Vec::new(),
@@ -342,6 +344,7 @@ impl Core {
             front.homes = front.upstream.homes();
             let replicas = front.upstream.readable(&found);
             front.nodes.follow(&found, replicas, now);
+            front.nodes.settle_homes(front.homes.as_deref());
             self.make_stages(&front, now);
             self.front = Some(front);
         }

@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use front::{Space, SLOTS};
+use front::{Homes, Space, SLOTS};
 use parking_lot::MutexGuard;
 use policy::cost::device::Vop;
-use policy::cost::spans::Spans;
+use policy::cost::spans::{Member, Spans};
 use policy::depth::{Depth, Slice};
 use policy::{Nanos, PrincipalId};
 use resp::Protocol;
@@ -38,6 +38,8 @@ pub(super) struct Node {
     pub(super) reads: bool,
     /// Replicas of it that may be read from.
     pub(super) replicas: Vec<Follower>,
+    /// Another front is its home: what is sent there waits behind that front's own.
+    pub(super) elsewhere: bool,
     /// Slots came or went then: its replicas may know less of them than of the rest.
     pub(super) unsettled_at: Nanos,
     /// What its requests cost.
@@ -95,6 +97,7 @@ impl Node {
             serves: true,
             reads,
             replicas: Vec::new(),
+            elsewhere: false,
             unsettled_at: 0,
             spans: Spans::default(),
             depth: Depth::new(OUT_AT_START, OUT_LEAST),
@@ -151,6 +154,25 @@ impl Nodes {
         let mut serving: Vec<usize> = places.into_iter().map(usize::from).collect();
         serving.sort_by(|one, other| self.nodes[*one].name.cmp(&self.nodes[*other].name));
         self.serving = serving;
+    }
+
+    /// Fronts are the homes of nodes as this says; none: there is this one only.
+    pub(super) fn settle_homes(&mut self, homes: Option<&Homes>) {
+        for node in &mut self.nodes {
+            node.elsewhere = !node.reads && homes.is_some_and(|homes| !homes.mine(&node.name));
+        }
+    }
+
+    /// What a reply is charged that came from this place. How long another front's node took says
+    /// how long it was busy with what that one sent, so there it is as much as at the own node.
+    pub(super) fn charge(&self, place: usize, member: Member) -> Nanos {
+        let own = |node: &&Node| !node.elsewhere && !node.reads && node.spans.knows();
+        let at = &self.nodes[place];
+        let own = match at.elsewhere {
+            true => self.nodes.iter().find(own),
+            false => None,
+        };
+        own.unwrap_or(at).spans.charge(member)
     }
 
     fn follow_replicas(&mut self, replicas: &[Arc<Replica>], now: Nanos) {

@@ -256,7 +256,7 @@ impl Core {
         // What replicas take is no reason to move anything.
         let reads = front.nodes.get(place).reads;
         for one in answered {
-            let took = one.took + front.nodes.get(place).spans.charge(one.member());
+            let took = one.took + front.nodes.charge(place, one.member());
             self.settle_at(place, one.tenant, one.permit, took, now);
             let slot = one.slot.filter(|_| !reads);
             if let (Some(all), Some(slot)) = (&mut front.took, slot) {
