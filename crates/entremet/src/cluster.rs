@@ -11,6 +11,7 @@
 //! policy says who gets ([`places`]).
 
 mod add;
+mod asked;
 mod book;
 mod check;
 mod control;

@@ -268,7 +268,7 @@ fn what_a_plan_has_not_mended_is_mended_after_the_next_look() {
     assert!(!moves_with(17));
 }
 
-/// A node lacks two hundredths: what is new must be three, and what a plan has left one.
+/// A node lacks two hundredths: what is new must be three, what a plan has left one, three times.
 #[test]
 fn a_little_that_is_missing_is_mended_after_moves_only() {
     let mut placer = Placer::new(PlacerOptions {
@@ -277,12 +277,12 @@ fn a_little_that_is_missing_is_mended_after_moves_only() {
         ..OPTIONS
     });
     // Of two hundred partitions, a hundredth of a node each, so many are at the first.
-    let moves = [102, 110, 102, 102].map(|of_first| {
+    let moves = [102, 110, 102, 102, 102, 102].map(|of_first| {
         let node = |number: usize| u32::from(number >= of_first);
         let demands: Vec<(u64, u32)> = (0..200).map(|number| (10_000, node(number))).collect();
         moves_in_look(&mut placer, 1, &nodes(2), &demands)
     });
-    assert_eq!(moves, [false, true, true, false]);
+    assert_eq!(moves, [false, true, true, true, true, false]);
 }
 
 #[test]
@@ -307,6 +307,7 @@ fn a_move_may_take_as_much_of_nodes_as_their_tenants_miss() {
             to: 1,
             before,
             after: before,
+            follows: false,
         };
         one.part(0.05, 0.5)
     };
@@ -342,9 +343,9 @@ fn a_partition_that_has_moved_stays_for_a_while() {
 }
 
 proptest! {
-    /// No partition is lost or at two nodes, what is promised is what is done, each move is worth
-    /// its cost, none moves twice, no node takes part for longer than it may and one move more, and
-    /// no node ends fuller than the fullest was.
+    /// No partition is lost or at two nodes, what is promised is done, each move is worth its cost,
+    /// none moves twice, no node takes part for longer than it may and one move or exchange more,
+    /// and no node ends fuller than the fullest was.
     #[test]
     fn moves_keep_their_rules(
         demands in prop::collection::vec((0u64..400_000, 0u32..5), 1..60),
@@ -364,7 +365,7 @@ proptest! {
             prop_assert!(numbers.insert(one.partition), "{:?}", planned.moved);
             for node in [one.from, one.to] {
                 let spent_s: &mut f64 = spent_s.entry(node).or_default();
-                prop_assert!(*spent_s <= 0.0 || *spent_s < turn_s, "{:?}", planned.moved);
+                prop_assert!(one.follows || *spent_s <= 0.0 || *spent_s < turn_s, "{one:?}");
                 *spent_s += PRICE.takes_s(bytes);
             }
         }

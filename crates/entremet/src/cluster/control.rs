@@ -265,7 +265,7 @@ impl<'a> Control<'a> {
         decided: &[Decision],
         tenants: &[(String, Space)],
     ) -> Result<(), Failure> {
-        let price = priced(self.args);
+        let mut went = true;
         for one in decided {
             if self.stops() {
                 break;
@@ -274,43 +274,60 @@ impl<'a> Control<'a> {
                 return Err("it cannot be written down that this process is at work".into());
             }
             self.refuse_drained(book)?;
-            let looked = self
-                .order(one.slot.into(), one.to.clone(), one.part)
-                .look(&mut self.nodes, tenants);
-            let looked = match looked {
-                Ok(looked) => looked,
-                Err(why) => {
-                    self.tell(book, &format!("{} stays: {why}", one.why))?;
-                    continue;
-                }
-            };
-            let bytes = looked.survey.bytes;
-            let what = format!(
-                "{}; {:.1} MB, about {:.1} s",
-                one.why,
-                bytes as f64 / 1e6,
-                price.takes_s(bytes)
-            );
-            if price.of(bytes) >= one.gain {
-                self.tell(
-                    book,
-                    &format!("{what}: it stays, for that costs more than it gains"),
-                )?;
+            if one.follows && !went {
+                self.tell(book, &format!("{} stays, as the other does", one.why))?;
                 continue;
             }
-            if self.lead.is_none() {
-                writeln!(io::stdout(), "would move {what}")?;
-                self.decider.placer.wake(u32::from(one.slot));
-                continue;
-            }
-            self.tell(book, &format!("moves {what}"))?;
-            match looked.carry_out(&mut self.nodes, &self.stop) {
-                Ok(done) => self.tell(book, &done.line)?,
-                Err(why) => self.tell(book, &format!("slot {}: {why}", one.slot))?,
-            }
-            self.moved_at = Some(Instant::now());
+            went = self.carry_out_one(book, one, tenants)?;
         }
         Ok(())
+    }
+
+    /// Returns whether it has moved, or would.
+    fn carry_out_one(
+        &mut self,
+        book: &mut Book,
+        one: &Decision,
+        tenants: &[(String, Space)],
+    ) -> Result<bool, Failure> {
+        let price = priced(self.args);
+        let looked = self
+            .order(one.slot.into(), one.to.clone(), one.part)
+            .look(&mut self.nodes, tenants);
+        let looked = match looked {
+            Ok(looked) => looked,
+            Err(why) => {
+                self.tell(book, &format!("{} stays: {why}", one.why))?;
+                return Ok(false);
+            }
+        };
+        let bytes = looked.survey.bytes;
+        let what = format!(
+            "{}; {:.1} MB, about {:.1} s",
+            one.why,
+            bytes as f64 / 1e6,
+            price.takes_s(bytes)
+        );
+        if price.of(bytes) >= one.gain {
+            self.tell(
+                book,
+                &format!("{what}: it stays, for that costs more than it gains"),
+            )?;
+            return Ok(false);
+        }
+        if self.lead.is_none() {
+            writeln!(io::stdout(), "would move {what}")?;
+            self.decider.placer.wake(u32::from(one.slot));
+            return Ok(true);
+        }
+        self.tell(book, &format!("moves {what}"))?;
+        let moved = looked.carry_out(&mut self.nodes, &self.stop);
+        self.moved_at = Some(Instant::now());
+        match &moved {
+            Ok(done) => self.tell(book, &done.line)?,
+            Err(why) => self.tell(book, &format!("slot {}: {why}", one.slot))?,
+        }
+        Ok(moved.is_ok())
     }
 
     /// Says what was decided, and writes it down; what has moved stays for a while, whoever places

@@ -4,22 +4,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use front::{Space, SLOTS};
-use policy::placement::{
-    demands, Asking, Looked, Move, Node, Partition, Placer, PlacerOptions, Price,
-};
+use policy::placement::{Looked, Move, Node, Partition, Parts, Placer, PlacerOptions, Price};
 use policy::Nanos;
 
+use super::asked::{asked, partitions, Asked, OF_NODE};
 use super::figures::Told;
 use super::nodes::Views;
 use super::pace::BYTES_PER_S;
 use super::what::slots_with;
 
-/// What a node can serve in a second: one thread serves its requests, ns.
-pub const OF_NODE: u64 = 1_000_000_000;
 /// A move takes both nodes for so much of the time while it lasts, where one is much too full.
 pub const LOAD: f64 = 0.5;
 /// And where both have room.
 const LOAD_MIN: f64 = 0.05;
+/// What fronts tell are means that are as sure as one of so long, s: the newest second counts a
+/// fifth.
+const TOLD_S: f64 = 9.0;
 /// Steps that take a moment, whatever is in the slot, s (measured, nodes that are full: .1 to .5).
 const LEAST_S: f64 = 0.3;
 
@@ -65,6 +65,8 @@ pub struct Decision {
     pub gain: f64,
     /// The part of the time of both that the move may take.
     pub part: f64,
+    /// It changes places with the slot before it, and stays where that did.
+    pub follows: bool,
     /// In words.
     pub why: String,
 }
@@ -73,6 +75,9 @@ pub struct Decision {
 pub struct Decider {
     /// Its memory.
     pub placer: Placer,
+    /// How tenants' demands are divided, and when that was looked at last.
+    parts: Parts<String>,
+    looked: Option<Nanos>,
     evidence_s: f64,
     /// Tenants whose partitions stay.
     except: BTreeSet<String>,
@@ -83,6 +88,8 @@ impl Decider {
     pub fn new(options: PlacerOptions, except: &[String]) -> Self {
         Self {
             placer: Placer::new(options),
+            parts: Parts::default(),
+            looked: None,
             evidence_s: options.evidence_s,
             except: except.iter().cloned().collect(),
         }
@@ -103,7 +110,10 @@ impl Decider {
             .masters()
             .map(|node| node.id.as_str())
             .collect();
-        let mut partitions = partitions(scene.views, scene.told, scene.uses, &ids, scene.leaving)?;
+        let mut asked = asked(scene.views, scene.told, scene.uses, &ids)?;
+        self.divide(scene, &mut asked);
+        let able = ids.iter().filter(|id| !scene.leaving.contains(**id));
+        let mut partitions = partitions(&asked, able.count());
         let node = |(domain, id): (usize, &&str)| Node {
             capacity: [if scene.leaving.contains(*id) {
                 0
@@ -145,6 +155,17 @@ impl Decider {
         }
     }
 
+    /// Divides what each tenant is asked for over its slots as all looks have it. A look has what
+    /// fronts told since the one before, as far as they go back.
+    fn divide(&mut self, scene: &Scene<'_>, asked: &mut Asked) {
+        let since = self.looked.replace(scene.now);
+        let since_s = since.map(|since| scene.now.saturating_sub(since) as f64 / 1e9);
+        let told_s = since_s.map_or(scene.seen_s, |since_s| since_s.min(TOLD_S));
+        let told = asked.tenants.iter_mut();
+        let told = told.map(|(name, asking)| (name.clone(), &mut asking.rates));
+        self.parts.look(told_s, told);
+    }
+
     /// By slot, whether it must stay.
     fn stays(&self, scene: &Scene<'_>) -> Vec<bool> {
         let mut stays = vec![false; SLOTS.into()];
@@ -177,51 +198,6 @@ fn evenness(partitions: &[Partition<1>], nodes: &[Node<1>]) -> String {
     )
 }
 
-/// All slots, each at the place of its node, with what they are asked for: as fronts `told`, where
-/// a node `uses` so much of its time.
-///
-/// # Errors
-/// Nobody has some of them: in words.
-pub fn partitions(
-    views: &Views,
-    told: &BTreeMap<String, Told>,
-    uses: &BTreeMap<String, f64>,
-    ids: &[&str],
-    leaving: &BTreeSet<String>,
-) -> Result<Vec<Partition<1>>, String> {
-    let owner = |slot: u16| {
-        let owner = views.owner(slot)?;
-        ids.iter().position(|id| *id == owner.id)
-    };
-    let owners: Option<Vec<usize>> = (0..SLOTS).map(owner).collect();
-    let owners = owners.ok_or("nothing moves: some slots are at no node that is there")?;
-    let mut took = vec![0.0; ids.len()];
-    for (slot, ns) in told.values().flat_map(|told| &told.slots) {
-        took[owners[usize::from(*slot)]] += *ns as f64;
-    }
-    // Fronts see how long their requests took, the way there and back counted. How they share a
-    // node's time follows from that; how much of it there was, the node knows.
-    let rate = |slot: &u16, ns: &u64| {
-        let node = owners[usize::from(*slot)];
-        let used = uses.get(ids[node]).copied().unwrap_or(0.0);
-        (
-            u32::from(*slot),
-            used * OF_NODE as f64 * *ns as f64 / took[node].max(1.0),
-        )
-    };
-    let asking = told.values().map(|told| Asking {
-        weight: told.weight,
-        wants_more: told.waits,
-        rates: told.slots.iter().map(|(slot, ns)| rate(slot, ns)).collect(),
-    });
-    let asking: Vec<Asking> = asking.collect();
-    let (of_node, count) = (OF_NODE as f64, usize::from(SLOTS));
-    let able = ids.iter().filter(|id| !leaving.contains(**id)).count();
-    let demands = demands(of_node * able as f64, of_node, &asking, count);
-    let one = |(demand, owner): (u64, usize)| Partition::new([demand], 1, vec![owner as u32]);
-    Ok(demands.into_iter().zip(owners).map(one).collect())
-}
-
 fn decision(one: &Move, scene: &Scene<'_>, ids: &[&str], tenants: &[(String, Space)]) -> Decision {
     let (from, to) = (ids[one.from as usize], ids[one.to as usize]);
     let slot = one.partition as u16;
@@ -244,6 +220,7 @@ fn decision(one: &Move, scene: &Scene<'_>, ids: &[&str], tenants: &[(String, Spa
         to: to.to_owned(),
         gain: one.gain(),
         part: one.part(LOAD_MIN, LOAD),
+        follows: one.follows,
         why,
     }
 }
@@ -286,11 +263,12 @@ mod tests {
         used: [f64; 3],
         bytes: &[(u16, u64)],
     ) -> Result<Vec<Decision>, String> {
-        decide_without(&[], decider, told, used, bytes)
+        decide_at(0, &[], decider, told, used, bytes)
     }
 
-    /// The same while these nodes were emptied.
-    fn decide_without(
+    /// The same at some second, while these nodes were emptied.
+    fn decide_at(
+        second: u64,
         leaving: &[&str],
         decider: &mut Decider,
         told: &BTreeMap<String, Told>,
@@ -302,7 +280,7 @@ mod tests {
             .into_iter()
             .zip(used);
         let scene = Scene {
-            now: 1_000_000_000_000,
+            now: (1_000 + second) * 1_000_000_000,
             seen_s: 1.0,
             views: &views(),
             told,
@@ -353,12 +331,37 @@ mod tests {
         assert_eq!(again[0].slot, 7);
     }
 
+    /// Two nodes with two slots each, of which each look shows another to be asked for more.
+    #[test]
+    fn what_looks_show_of_parts_is_added_up() {
+        let mut decider = Decider::new(at_once(), &[]);
+        let mut look = |second: u64, first: u64| {
+            let second_node = 1_000 - first;
+            let halves = [
+                (3, first),
+                (4, first),
+                (6_000, second_node),
+                (6_001, second_node),
+            ];
+            let told = BTreeMap::from([("one".to_owned(), told(1.0, true, &halves))]);
+            let used = [first as f64 / 500.0, second_node as f64 / 500.0, 0.0];
+            decide_at(second, &["c"], &mut decider, &told, used, &[])
+        };
+        let changed = look(1, 540).expect("two slots change places");
+        let slots = changed.iter().map(|one| (one.slot, one.follows));
+        assert_eq!(slots.collect::<Vec<_>>(), [(3, false), (6_000, true)]);
+        let why = look(2, 460).expect_err("both together are even");
+        assert!(why.contains("even enough"), "{why}");
+        // What is so much more is another demand: of that the last look tells all there is.
+        assert!(look(3, 700).is_ok());
+    }
+
     #[test]
     fn nothing_goes_to_a_node_that_was_emptied() {
         for (leaving, to) in [(&["b"][..], Some("c")), (&["b", "c"], None)] {
             let mut decider = Decider::new(at_once(), &[]);
             let (told, used) = (both_at_one(true), [0.9, 0.0, 0.0]);
-            let all = decide_without(leaving, &mut decider, &told, used, &[]);
+            let all = decide_at(0, leaving, &mut decider, &told, used, &[]);
             match to {
                 Some(to) => assert_eq!(all.expect("a move")[0].to, to.repeat(40)),
                 None => assert!(all.expect_err("nowhere").contains("even enough")),

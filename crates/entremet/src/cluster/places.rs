@@ -3,7 +3,7 @@
 
 use policy::placement::{plan, Moves, Node, Partition};
 
-use super::decide::OF_NODE;
+use super::asked::OF_NODE;
 use super::slots::Slots;
 
 /// A slot that is used counts as so many bytes at least: what has no keys today may have some

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use front::{slot, Space, CATALOGUE, SLOTS};
 
+use super::asked::{self, partitions};
 use super::book::Book;
-use super::decide::partitions;
 use super::figures::Figures;
 use super::lead::Lead;
 use super::mover::Moved;
@@ -62,8 +62,12 @@ pub fn asked(
     let uses = figures.uses(nodes, views)?;
     let ids: Vec<&str> = views.first.masters().map(|node| node.id.as_str()).collect();
     let told = figures.told();
-    match told.and_then(|told| partitions(views, &told, &uses, &ids, leaving)) {
-        Ok(all) => Ok(all.iter().map(|partition| partition.demand[0]).collect()),
+    match told.and_then(|told| asked::asked(views, &told, &uses, &ids)) {
+        Ok(asked) => {
+            let able = ids.iter().filter(|id| !leaving.contains(**id)).count();
+            let all = partitions(&asked, able);
+            Ok(all.iter().map(|partition| partition.demand[0]).collect())
+        }
         Err(why) => {
             eprintln!("partitions are spread by their bytes: {why}");
             Ok(vec![0; SLOTS.into()])

@@ -7,8 +7,8 @@
 //! they are wanted, without anybody's total changing (Pisces 4.3.2); `lag` and `spread` correct
 //! what each may have by what it was served and by what it used of the system's resources; `learnt`
 //! keeps the averages; `control` is the step that does it all. Before an engine of somebody else's
-//! `asking` says what partitions are asked for, and there is the placer alone. The maths is in
-//! docs/theory/placement.md.
+//! `asking` says what partitions are asked for, with `parts` as many looks have them, and there is
+//! the placer alone. The maths is in docs/theory/placement.md.
 
 mod asking;
 mod control;
@@ -16,6 +16,7 @@ mod entry;
 mod fair;
 mod lag;
 mod learnt;
+mod parts;
 mod placer;
 mod plan;
 mod price;
@@ -27,6 +28,7 @@ pub use asking::{demands, Asking};
 pub use control::{Control, ControlOptions, Decided, Local};
 pub use entry::Entry;
 pub use fair::{fair_shares, Claim};
+pub use parts::Parts;
 pub use placer::{Looked, Placer, PlacerOptions};
 pub use plan::{fair_demand, plan, Node, Partition, Planned};
 pub use price::{Move, Moves, Price};

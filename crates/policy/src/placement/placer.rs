@@ -9,6 +9,9 @@ use std::collections::BTreeMap;
 /// one that is asked for a tenth too much after half a minute. Chance alone came to about two
 /// before real nodes that other work held up (`placement-cluster`).
 const EVIDENCE_S: f64 = 3.0;
+/// So often what a plan has left uneven is mended at once. Each look adds to what is known of parts
+/// of demands ([`super::Parts`]), so each is surer than the one before.
+const MENDS: u32 = 3;
 
 /// How a placer decides.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,8 +25,8 @@ pub struct PlacerOptions {
     /// and others are not: its tenants have so much less than their shares, also elsewhere, for
     /// their clients wait there. Infinite: that is no reason by itself.
     pub short_min: f64,
-    /// In the look after moves so much is a reason: what it shows is what the look before them
-    /// could not.
+    /// In looks after moves so much is a reason: what they show is what the look before them could
+    /// not.
     pub mend_min: f64,
     /// What is more than that must add up to so much of a node for so long, node seconds; 0: at
     /// once.
@@ -97,8 +100,9 @@ pub struct Placer {
     options: PlacerOptions,
     /// By how much of a node the fullest was too full, and for how long, node seconds.
     evidence_s: f64,
-    /// Partitions have moved, and no look has shown nodes even since.
-    mends: bool,
+    /// How often what partitions that have moved left uneven may still be mended; 0 once a look has
+    /// shown nodes even.
+    mends: u32,
     /// When partitions last moved, as far as they rest.
     moved: BTreeMap<u32, Nanos>,
 }
@@ -110,7 +114,7 @@ impl Placer {
         Placer {
             options,
             evidence_s: 0.0,
-            mends: false,
+            mends: 0,
             moved: BTreeMap::new(),
         }
     }
@@ -139,7 +143,7 @@ impl Placer {
     /// Nothing can be told from this step: what was uneven before must be seen anew.
     pub fn forget(&mut self) {
         self.evidence_s = 0.0;
-        self.mends = false;
+        self.mends = 0;
     }
 
     /// By how much of a node the fullest is too full; below 0: it is not.
@@ -148,8 +152,8 @@ impl Placer {
         let (excess, mean) = excess(nodes, partitions);
         let uneven = excess - (options.imbalance_max * mean).max(options.excess_min);
         let short_min = match self.mends {
-            true => options.mend_min,
-            false => options.short_min,
+            0 => options.short_min,
+            _ => options.mend_min,
         };
         let short = excess.min(mean + excess - 1.0) - short_min;
         uneven.max(short)
@@ -157,16 +161,16 @@ impl Placer {
 
     /// Adds up what a look of so long has shown to be too much.
     fn look(&mut self, over: f64, seen_s: f64) {
-        match self.mends {
-            // What a move does to what requests cost is seen afterwards: what is uneven now is what
-            // was certain before, and not mended.
-            true if over > 0.0 => {}
-            true => self.forget(),
+        if self.mends == 0 {
             // A cumulative sum (Page 1954): of all tests that are as seldom wrong, the one that
             // sees a change soonest. What is much too full is certain soon, and what is a little
             // later.
-            false => self.evidence_s = (self.evidence_s + over * seen_s).max(0.0),
+            self.evidence_s = (self.evidence_s + over * seen_s).max(0.0);
+        } else if over <= 0.0 {
+            self.forget();
         }
+        // Or else it stays as certain as it was: what a move does to what requests cost is seen
+        // afterwards, and what is uneven now is what was before, and not mended.
     }
 
     /// Gives a node to what has none; where nodes have been uneven for long enough, and `evens`,
@@ -208,13 +212,16 @@ impl Placer {
             bytes: looked.bytes,
             stays: &stays,
             busy: looked.busy,
+            // One look is not as sure as that, and moves that it has shown needless take time.
+            fine: self.mends > 0,
         };
         let planned = plan(looked.nodes, partitions, &may);
         if moves && !planned.moved.is_empty() {
-            // Once: what is uneven after that, too, may be chance.
+            // Not for ever: what is uneven after that, too, may be chance.
             match self.mends {
-                true => self.forget(),
-                false => self.mends = true,
+                0 => self.mends = MENDS,
+                1 => self.forget(),
+                _ => self.mends -= 1,
             }
         }
         if rest_ns > 0 {

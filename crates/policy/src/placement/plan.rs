@@ -6,8 +6,11 @@
 //! as the resource that it has least left of. Two steps: what has no place yet goes, largest first,
 //! to the node that is least full with it (greedy); then the fullest node hands over what best
 //! lowers the higher of the two nodes' use, until nothing does (better). Where moves have a price,
-//! what lowers it by less stays, no partition moves twice, and a node takes part in moves for a
-//! bounded time. Partitions that lie well stay where they are.
+//! what lowers it by less stays, no partition moves twice, a node takes part in moves for a bounded
+//! time, and where no single one lowers it two may change places. Partitions that lie well stay
+//! where they are.
+
+mod exchange;
 
 use super::price::{Move, Moves};
 use std::cmp::Reverse;
@@ -131,15 +134,22 @@ pub fn plan<const R: usize>(
     let (placed, unplaced) = state.place_missing(partitions);
     let (mut moved, mut promoted) = (Vec::new(), 0);
     state.close((0..nodes.len() as u32).filter(|node| moves.is_busy(*node)));
-    for _ in 0..moves.most {
-        match state.hand_over(partitions, moves) {
-            Some(Handed::Replica(one)) => {
-                state.spend(&one, moves);
-                moved.push(one);
-            }
-            Some(Handed::Lead) => promoted += 1,
-            None => break,
+    while moved.len() + promoted < moves.most {
+        let two = moved.len() + promoted + 1 < moves.most && (moves.fine || moved.is_empty());
+        let mut handed = state.hand_over(partitions, moves);
+        if handed.is_none() && two {
+            handed = state.exchange(partitions, moves);
         }
+        let made = match handed {
+            Some(Handed::Replicas(made)) => made,
+            Some(Handed::Lead) => {
+                promoted += 1;
+                continue;
+            }
+            None => break,
+        };
+        made.iter().for_each(|one| state.spend(one, moves));
+        moved.extend(made);
     }
     Planned {
         moves: placed + moved.len(),
@@ -187,8 +197,8 @@ type Key = u64;
 
 /// What the fullest node handed to another.
 enum Handed {
-    /// A replica, with its place in the order.
-    Replica(Move),
+    /// A replica, with its place in the order; or two that changed places.
+    Replicas(Vec<Move>),
     /// Being the primary of a partition that both have.
     Lead,
 }
@@ -408,20 +418,29 @@ impl<'n, const R: usize> State<'n, R> {
             partition.nodes.swap(place, other);
             return Some(Handed::Lead);
         }
-        let demand = partition.demand_at(place);
         let before = [from, to].map(|node| self.use_of(node));
+        self.hand(partitions, number, [from, to]);
+        let one = Move {
+            partition: number,
+            from,
+            to,
+            before,
+            after: [from, to].map(|node| self.use_of(node)),
+            follows: false,
+        };
+        Some(Handed::Replicas(vec![one]))
+    }
+
+    /// A replica is at another node from now on.
+    fn hand(&mut self, partitions: &mut [Partition<R>], number: u32, [from, to]: [u32; 2]) {
+        let partition = &mut partitions[number as usize];
+        let place = partition.place_of(from);
+        let demand = partition.demand_at(place);
         self.change(from, |used| take(used, &demand));
         self.change(to, |used| add(used, &demand));
         self.held[from as usize].remove(&number);
         self.held[to as usize].insert(number);
         // It keeps its place: who leads a partition does not change because another replica moves.
         partition.nodes[place] = to;
-        Some(Handed::Replica(Move {
-            partition: number,
-            from,
-            to,
-            before,
-            after: [from, to].map(|node| self.use_of(node)),
-        }))
     }
 }

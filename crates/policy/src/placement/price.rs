@@ -44,6 +44,9 @@ pub struct Moves<'m> {
     pub turn_s: f64,
     /// Nodes that take part in no move; what is missing may.
     pub busy: &'m [bool],
+    /// With a price two partitions may change places, for differences that are smaller than any of
+    /// them; if not, only where nothing else can move.
+    pub fine: bool,
 }
 
 impl Moves<'_> {
@@ -94,8 +97,10 @@ pub struct Move {
     pub to: u32,
     /// The use of both nodes before, 1 is all of what they can serve.
     pub before: [f64; 2],
-    /// And after.
+    /// And after; of two that change places, after both.
     pub after: [f64; 2],
+    /// It changes places with the partition of the move before, without which it gains nothing.
+    pub follows: bool,
 }
 
 impl Move {
