@@ -19,6 +19,7 @@ const OPTIONS: PlacerOptions = PlacerOptions {
     excess_min: 0.1,
     short_min: 0.03,
     mend_min: 0.01,
+    mends_max: 3,
     evidence_s: 60.0,
     moves_max: usize::MAX,
     price: Some(PRICE),
@@ -87,8 +88,7 @@ fn a_node_takes_part_in_one_move() {
     assert_eq!(planned.moves, 1, "all others would begin at the same node");
     // A node that is at one already takes part in none, and the others go on.
     let mut moved = partitions(&all_at_one);
-    moved[0].nodes = vec![1];
-    moved[1].nodes = vec![1];
+    moved[..2].iter_mut().for_each(|one| one.nodes = vec![1]);
     let busy = [true, false, false, false];
     let may = Moves {
         busy: &busy,

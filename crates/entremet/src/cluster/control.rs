@@ -35,6 +35,8 @@ const GIVE_WAY: Duration = Duration::from_secs(2);
 /// After moves fronts send clients on to the homes of what has moved (`front::Homes`), and divide
 /// weights anew. What is asked for meanwhile says little of what will be.
 const SETTLED_AFTER: Duration = Duration::from_secs(6);
+/// What moves have left uneven is mended so often: looks are added up.
+const MENDS_MAX: u32 = 3;
 /// Figures are read so often.
 const READ_EVERY: Duration = Duration::from_secs(1);
 
@@ -99,6 +101,7 @@ impl<'a> Control<'a> {
         let options = PlacerOptions {
             excess_min: f64::from(args.uneven) / 100.0,
             evidence_s: if args.once { 0.0 } else { options.evidence_s },
+            mends_max: MENDS_MAX,
             // Moves are made one after the other, and what they gain counts for long: for a tenth
             // of that what was seen is taken to hold.
             turn_s: args.horizon.duration().as_secs_f64() / 10.0,

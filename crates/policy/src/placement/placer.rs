@@ -9,9 +9,6 @@ use std::collections::BTreeMap;
 /// one that is asked for a tenth too much after half a minute. Chance alone came to about two
 /// before real nodes that other work held up (`placement-cluster`).
 const EVIDENCE_S: f64 = 3.0;
-/// So often what a plan has left uneven is mended at once. Each look adds to what is known of parts
-/// of demands ([`super::Parts`]), so each is surer than the one before.
-const MENDS: u32 = 3;
 
 /// How a placer decides.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,6 +25,10 @@ pub struct PlacerOptions {
     /// In looks after moves so much is a reason: what they show is what the look before them could
     /// not.
     pub mend_min: f64,
+    /// So often what a plan has left uneven is mended at once. More than once gains something where
+    /// each look adds to what is known of parts of demands ([`super::Parts`]): it is surer then
+    /// than the one before.
+    pub mends_max: u32,
     /// What is more than that must add up to so much of a node for so long, node seconds; 0: at
     /// once.
     pub evidence_s: f64,
@@ -50,6 +51,7 @@ impl Default for PlacerOptions {
             excess_min: 0.0,
             short_min: f64::INFINITY,
             mend_min: f64::INFINITY,
+            mends_max: 0,
             evidence_s: 0.0,
             moves_max: usize::MAX,
             price: None,
@@ -69,6 +71,7 @@ impl PlacerOptions {
             excess_min: 0.05,
             short_min: 0.03,
             mend_min: 0.01,
+            mends_max: 1,
             evidence_s: EVIDENCE_S,
             price: Some(price),
             rest_ns: (price.horizon_s * 1e9) as Nanos,
@@ -219,7 +222,7 @@ impl Placer {
         if moves && !planned.moved.is_empty() {
             // Not for ever: what is uneven after that, too, may be chance.
             match self.mends {
-                0 => self.mends = MENDS,
+                0 => self.mends = options.mends_max,
                 1 => self.forget(),
                 _ => self.mends -= 1,
             }
