@@ -169,6 +169,24 @@ fn one_that_stops_the_server_pays_for_it_at_once() {
     assert!((9_900..50_000).contains(&other), "{other}");
 }
 
+/// What was out of proportion is charged to those who were there, and to nobody who comes after.
+#[test]
+fn what_stopped_the_server_is_no_part_of_the_usual_price() {
+    let member = |tenant| Member {
+        tenant: PrincipalId(tenant),
+        weight: 5,
+    };
+    let mut spans = Spans::default();
+    for _ in 0..2_000 {
+        spans.see(200_000, [member(0), member(1)].into_iter());
+    }
+    let usual = spans.usual(member(1));
+    spans.see(3_000_000_000, [member(0)].into_iter());
+    assert!(spans.charge(member(0)) > 2_000_000_000);
+    let after = spans.usual(member(1));
+    assert!(after < 2 * usual, "{usual} {after}");
+}
+
 #[test]
 fn who_comes_in_the_place_of_another_is_not_taken_for_it() {
     let member = |tenant| Member {

@@ -263,8 +263,14 @@ impl Spans {
     /// What one of the replies that came last is charged.
     #[must_use]
     pub fn charge(&self, member: Member) -> Nanos {
+        self.usual(member) + (member.weight as f64 * self.beyond) as Nanos
+    }
+
+    /// What a reply is charged that was not among them.
+    #[must_use]
+    pub fn usual(&self, member: Member) -> Nanos {
         let each = self.price.each() * self.times(member.tenant);
-        (member.weight as f64 * (each + self.beyond)) as Nanos
+        (member.weight as f64 * each) as Nanos
     }
 
     /// Whether anything was seen.

@@ -168,11 +168,10 @@ impl Nodes {
     pub(super) fn charge(&self, place: usize, member: Member) -> Nanos {
         let own = |node: &&Node| !node.elsewhere && !node.reads && node.spans.knows();
         let at = &self.nodes[place];
-        let own = match at.elsewhere {
-            true => self.nodes.iter().find(own),
-            false => None,
-        };
-        own.unwrap_or(at).spans.charge(member)
+        match at.elsewhere.then(|| self.nodes.iter().find(own)).flatten() {
+            Some(own) => own.spans.usual(member),
+            None => at.spans.charge(member),
+        }
     }
 
     fn follow_replicas(&mut self, replicas: &[Arc<Replica>], now: Nanos) {
