@@ -1,6 +1,6 @@
 //! What tenants are asked for and where, as fronts and nodes tell.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use front::SLOTS;
 use policy::placement::{demands, Asking, Partition};
@@ -61,9 +61,10 @@ pub fn asked(
     })
 }
 
-/// All slots, each at the place of its node, with what they are asked for, where so many nodes can
-/// have some.
-pub fn partitions(asked: &Asked, able: usize) -> Vec<Partition<1>> {
+/// All slots, each at the place of its node, with what they are asked for, where nodes that were
+/// emptied serve none.
+pub fn partitions(asked: &Asked, ids: &[&str], leaving: &BTreeSet<String>) -> Vec<Partition<1>> {
+    let able = ids.iter().filter(|id| !leaving.contains(**id)).count();
     let asking: Vec<Asking> = asked.tenants.values().cloned().collect();
     let (of_node, count) = (OF_NODE as f64, usize::from(SLOTS));
     let demands = demands(of_node * able as f64, of_node, &asking, count);

@@ -112,8 +112,7 @@ impl Decider {
             .collect();
         let mut asked = asked(scene.views, scene.told, scene.uses, &ids)?;
         self.divide(scene, &mut asked);
-        let able = ids.iter().filter(|id| !scene.leaving.contains(**id));
-        let mut partitions = partitions(&asked, able.count());
+        let mut partitions = partitions(&asked, &ids, scene.leaving);
         let node = |(domain, id): (usize, &&str)| Node {
             capacity: [if scene.leaving.contains(*id) {
                 0

@@ -64,8 +64,7 @@ pub fn asked(
     let told = figures.told();
     match told.and_then(|told| asked::asked(views, &told, &uses, &ids)) {
         Ok(asked) => {
-            let able = ids.iter().filter(|id| !leaving.contains(**id)).count();
-            let all = partitions(&asked, able);
+            let all = partitions(&asked, &ids, leaving);
             Ok(all.iter().map(|partition| partition.demand[0]).collect())
         }
         Err(why) => {
