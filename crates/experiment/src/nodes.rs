@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use toml::{Table, Value};
+use workload::client::Goal;
 
 use crate::player::Player;
 use crate::server::config;
@@ -25,6 +26,9 @@ pub struct Nodes {
     pub processor: f64,
     /// How often partitions are placed anew, as "3s"; none: they stay where they are.
     pub control: Option<String>,
+    /// Who asks.
+    #[serde(default)]
+    pub clients: Clients,
     /// How long a key may hold nodes up in a move, as "20ms"; none: as `cluster move` has it.
     pub allow_stall: Option<String>,
     /// How much of the time of nodes a move may take, in percent; none: as `cluster move` has it.
@@ -38,6 +42,18 @@ pub struct Nodes {
     /// The same for each tenant, as `TENANT=NODE,NODE`: a node for each partition.
     #[serde(skip)]
     placed: Vec<String>,
+}
+
+/// Who asks.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum Clients {
+    /// Those that know of the cluster: each request goes to the front that is its home.
+    #[default]
+    Aware,
+    /// Those that do not: each has one front, which sends on what is elsewhere, in parts where keys
+    /// are at several nodes.
+    Plain,
 }
 
 /// A partition that is moved during the run.
@@ -101,6 +117,17 @@ impl Nodes {
         }
     }
 
+    /// Where loads go, as the log of `entremet cluster dev` has it; none: it does not say.
+    pub fn goal(&self, log: &str) -> Option<Goal> {
+        match self.clients {
+            Clients::Aware => config::aware_address(log).map(Goal::Cluster),
+            Clients::Plain => {
+                let fronts = config::front_addresses(log);
+                (!fronts.is_empty()).then_some(Goal::Servers(fronts))
+            }
+        }
+    }
+
     /// What `entremet cluster move` is told of how nodes may be held up.
     pub fn allows(&self) -> Vec<String> {
         let stall = self.allow_stall.iter();
@@ -150,6 +177,8 @@ pub fn problem(player: &dyn Player, scenario: &Table, origin: &str) -> Option<St
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+
     use super::*;
     use crate::player::LoadClient;
 
@@ -198,6 +227,15 @@ mod tests {
         for to in [0, 3] {
             assert!(moved(to).expect_err("far").contains("no node"), "{to}");
         }
+        let log =
+            "clients on 127.0.0.1:1, clients of the cluster at 127.0.0.1:2, admin; engines at a";
+        let goal = |clients: &str| {
+            let nodes = format!("nodes = {{ count = 1, processor = 1{clients} }}");
+            Nodes::of(&table(&nodes)).expect("nodes").goal(log)
+        };
+        let at = |port: u16| SocketAddr::from(([127, 0, 0, 1], port));
+        assert_eq!(goal(""), Some(Goal::Cluster(at(2))));
+        assert_eq!(goal(", clients = 'plain'"), Some(at(1).into()));
         let wrong = table("nodes = { count = 4, processor = 1, speed = 3 }");
         let said = problem(&LoadClient, &wrong, "it").expect("a problem");
         assert!(said.contains("speed"), "{said}");

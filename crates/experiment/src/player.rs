@@ -1,24 +1,14 @@
 //! What loads a server: the seam between making runs and playing scenarios.
 
-use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 
 use toml::Table;
-use workload::client::Target;
+use workload::client::{Goal, Target};
 use workload::report;
 use workload::scenario::{self, RunOptions, Scenario};
 use workload::WorkloadError;
 
 use crate::observed::Observed;
-
-/// What loads are sent to.
-#[derive(Clone, Copy, Debug)]
-pub enum Goal {
-    /// One server.
-    Server(SocketAddr),
-    /// One front of several: loads know of all, and go to the home of each key.
-    Front(SocketAddr),
-}
 
 /// Plays scenarios against a server.
 pub trait Player {
@@ -61,14 +51,9 @@ impl Player for LoadClient {
         at: &mut dyn FnMut(f64),
     ) -> Result<Observed, WorkloadError> {
         let scenario = Scenario::from_table(scenario.clone(), "the scenario")?;
-        let (address, cluster) = match goal {
-            Goal::Server(address) => (address, false),
-            Goal::Front(address) => (address, true),
-        };
         let target = Target {
             password: Some(PASSWORD.into()),
-            cluster,
-            ..Target::new(address)
+            ..Target::new(goal)
         };
         let mut tell = |event: scenario::Event<'_>| {
             if let scenario::Event::Running(progress) = event {

@@ -36,6 +36,7 @@ use crate::way::{self, Way};
 use keeper::Keeper;
 use made::Made;
 use make::{Asked, Ready};
+use yardstick::Said;
 
 /// Runs whose problems are shown.
 const PROBLEMS_MAX: usize = 4;
@@ -102,7 +103,7 @@ pub fn run(experiment: &Experiment, setup: &Setup, tell: Tell) -> Result<Done, E
         setup,
         keeper: Keeper::new(setup),
         pinned,
-        told: Table::new(),
+        told: BTreeMap::new(),
         told_in: Disturbance::default(),
         filled: RefCell::default(),
     };
@@ -187,8 +188,8 @@ struct Runner<'a> {
     setup: &'a Setup<'a>,
     keeper: Keeper<'a>,
     pinned: Pinned,
-    /// What yardsticks said, to be laid over scenarios.
-    told: Table,
+    /// What yardsticks said, by the key that it sets.
+    told: BTreeMap<String, Said>,
     /// What disturbed them.
     told_in: Disturbance,
     /// Servers that have ended, by what they were filled with: see [`stored`].

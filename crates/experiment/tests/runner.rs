@@ -145,6 +145,27 @@ fn a_yardstick_may_be_measured_anew_before_every_repeat() {
 }
 
 #[test]
+fn a_yardstick_may_be_told_times_where_a_point_lies() {
+    let (player, binary) = (Made::default(), script("serves"));
+    let rest = "[[point]]\nname = \"half\"\nx = 0.5\n[[yardstick]]\nsets = \"server.scheduler.requests\"\n\
+                variant = \"fifo\"\npoint = \"alone\"\nunit = \"/s\"\ntimes_x = true\n";
+    let (_, done) = run(&experiment(rest), &setup(&binary, &player, &NEVER)).expect("it runs");
+    let said = ("server.scheduler.requests".to_string(), "101/s".into());
+    assert_eq!(done.yardsticks, [said]);
+    let played = player.played.borrow();
+    let told = |scenario: &Table| {
+        let told = scenario["server"]["scheduler"].get("requests");
+        told.and_then(toml::Value::as_str).map(str::to_owned)
+    };
+    let told: Vec<_> = played.iter().filter_map(told).collect();
+    assert!(!told.is_empty() && told.len() < played.len() - 1);
+    assert!(
+        told.iter().all(|told| told == "50/s" || told == "51/s"),
+        "{told:?}"
+    );
+}
+
+#[test]
 fn the_pace_of_a_server_is_told_to_simulated_runs_only() {
     let binary = script("serves");
     let player = Made {

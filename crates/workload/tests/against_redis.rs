@@ -10,7 +10,7 @@ use clap::Parser;
 use support::Redis;
 use workload::client::plan::{KeyText, Pace, Period, Plan, Stream};
 use workload::client::preload::{self, Keyspace};
-use workload::client::{drive, Identity};
+use workload::client::{drive, Goal, Identity};
 use workload::draw::{Asks, Class, Counts, Mixture, Shares, Sizes};
 use workload::replay::{self, Settings};
 use workload::rng::Rng;
@@ -42,8 +42,7 @@ fn closed_stream(identity: Identity, shares: Shares) -> Stream {
 
 fn closed_plan(redis: &Redis, streams: Vec<Stream>, threads: usize) -> Plan {
     Plan {
-        target: redis.address,
-        cluster: false,
+        goal: redis.address.into(),
         streams,
         warm_up: Duration::from_millis(50),
         duration: Duration::from_millis(300),
@@ -62,7 +61,7 @@ fn a_closed_loop_of_two_tenants_over_two_threads() {
         Keyspace::new(&identity(tenant, "secret"), text, entries.into_iter())
     });
     let (stored, bytes) =
-        preload::run(redis.address, false, keyspaces.into(), &RUNNING).expect("preload");
+        preload::run(&redis.address.into(), keyspaces.into(), &RUNNING).expect("preload");
     assert_eq!(stored, 200);
     assert!(bytes > 200 * 1024);
     let mixed = Shares {
@@ -90,6 +89,26 @@ fn a_closed_loop_of_two_tenants_over_two_threads() {
     assert!(web.class(Class::Put).latency().percentile_ns(50.0) > 0);
 }
 
+#[test]
+fn clients_are_dealt_out_to_servers() {
+    let (Some(one), Some(other)) = (Redis::start(), Redis::start()) else {
+        return;
+    };
+    let streams =
+        [Shares::GETS, Shares::GETS].map(|shares| closed_stream(identity("web", "secret"), shares));
+    let plan = Plan {
+        goal: Goal::Servers(vec![one.address, other.address]),
+        ..closed_plan(&one, streams.into(), 1)
+    };
+    let outcome = drive::run(plan, &RUNNING, &mut |_| {}).expect("run");
+    assert_eq!(outcome.failed(), 0);
+    // Two streams of four connections, and one that looked whether the password is right.
+    for server in [&one, &other] {
+        let said = server.ask("INFO commandstats");
+        assert!(said.contains("cmdstat_auth:calls=5,"), "{said}");
+    }
+}
+
 fn open_plan(redis: &Redis, rate_per_s: f64, duration: Duration) -> Plan {
     let shares = Shares {
         get: 0.8,
@@ -115,8 +134,7 @@ fn open_plan(redis: &Redis, rate_per_s: f64, duration: Duration) -> Plan {
     ));
     let period = Period::new(3, KeyText::new(1, 16), Pace::open(source));
     Plan {
-        target: redis.address,
-        cluster: false,
+        goal: redis.address.into(),
         streams: vec![Stream::new(identity("web", "secret"), period)],
         warm_up: Duration::ZERO,
         duration,
@@ -252,7 +270,7 @@ fn a_server_without_a_cluster_says_so() {
     let Some(redis) = Redis::start() else { return };
     let streams = vec![closed_stream(identity("web", "secret"), Shares::GETS)];
     let plan = Plan {
-        cluster: true,
+        goal: Goal::Cluster(redis.address),
         ..closed_plan(&redis, streams, 1)
     };
     let error = drive::run(plan, &RUNNING, &mut |_| {}).expect_err("refused");

@@ -10,7 +10,7 @@ use fronts::{Fronts, Homes};
 use workload::client::drive::{self, Progress};
 use workload::client::plan::{Handshake, KeyText, Manners, Pace, Period, Plan, Stream};
 use workload::client::preload::{self, Keyspace};
-use workload::client::Identity;
+use workload::client::{Goal, Identity};
 use workload::draw::{Asks, Class, Mixture, Shares};
 use workload::rng::Rng;
 use workload::source::{Curve, CurveSource};
@@ -68,8 +68,7 @@ fn open(rate_per_s: f64) -> Stream {
 
 fn plan(fronts: &Fronts, streams: Vec<Stream>, duration: Duration) -> Plan {
     Plan {
-        target: fronts.address(0),
-        cluster: true,
+        goal: Goal::Cluster(fronts.address(0)),
         streams,
         warm_up: Duration::ZERO,
         duration,
@@ -309,7 +308,8 @@ fn keys_are_stored_at_home() {
     for told in [THIRDS, FIRST] {
         fronts.tell(told);
         let keys = Keyspace::of(&web(), text, &mixture(MIXED));
-        let stored = preload::run(fronts.address(1), true, vec![keys], &RUNNING).expect("stored");
+        let stored =
+            preload::run(&Goal::Cluster(fronts.address(1)), vec![keys], &RUNNING).expect("stored");
         assert_eq!(stored.0, 500);
         let keys = fronts.keys();
         assert!(keys.iter().all(|keys| *keys > 100), "{keys:?}");

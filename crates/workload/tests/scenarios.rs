@@ -19,7 +19,7 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 fn anonymous(redis: &Redis) -> Target {
     Target {
         anonymous: true,
-        ..Target::new(redis.address)
+        ..Target::new(redis.address.into())
     }
 }
 
@@ -348,7 +348,7 @@ fn wrong_passwords_are_found_before_anything_is_sent() {
         .scenario;
     let mut tell = |_: Event<'_>| {};
     let mut options = RunOptions::new(&mut tell);
-    let mut target = Target::new(redis.address);
+    let mut target = Target::new(redis.address.into());
     let mut said = |target: &Target| {
         let outcome = run(&scenario, target, &mut options, &AtomicBool::new(false));
         outcome.expect_err("refused").to_string()

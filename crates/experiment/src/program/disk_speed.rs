@@ -15,7 +15,7 @@ use settings::table::Fields;
 use super::{Host, Program, Work};
 use crate::examples::{self, PLAIN_STORE};
 use crate::observed::Observed;
-use crate::player::{Goal, LoadClient, Player};
+use crate::player::{LoadClient, Player};
 use crate::server::{Launch, PlainStore, Server};
 
 /// `store`: `entremet`, `plain` or `threads`; `outstanding`, 16; `connections`, 96; `keys`, 150000;
@@ -172,7 +172,7 @@ impl Trial {
         let scenario: Table = scenario.parse().map_err(|error| format!("{error}"))?;
         let played = LoadClient.play(
             &scenario,
-            Goal::Server(server.address),
+            server.address.into(),
             &AtomicBool::new(false),
             at,
         );

@@ -15,7 +15,6 @@ use crate::examples::{self, QUEUE_STORE};
 use crate::measure::figure::Figure;
 use crate::nodes::{self, Nodes};
 use crate::observed::{Observed, ServerUse};
-use crate::player::Goal;
 use crate::server::watch::Watch;
 use crate::server::{config, Launch, Server, REDIS};
 use crate::spec::merge::lay_over;
@@ -62,8 +61,7 @@ impl Runner<'_> {
             Rival::OwnedStore => self.queue_store("owned")?,
         };
         let (played, stop) = (way::without_server(scenario), self.setup.stop);
-        let played =
-            (self.setup.player).play(&played, Goal::Server(server.address), stop, &mut |_| {});
+        let played = (self.setup.player).play(&played, server.address.into(), stop, &mut |_| {});
         self.observed(&mut server, played, label)
     }
 
@@ -73,7 +71,7 @@ impl Runner<'_> {
         Server::queue_store(&binary, design, &self.pinned.server)
     }
 
-    /// On nodes of a cluster, by loads that know of it.
+    /// On nodes of a cluster.
     fn by_nodes(&self, scenario: &Table, label: &str) -> Result<Observed, ExperimentError> {
         let nodes = Nodes::of(scenario).map_err(ExperimentError::Usage)?;
         let mut server = Server::nodes(
@@ -87,12 +85,12 @@ impl Runner<'_> {
             },
             &nodes,
         )?;
-        let front = server.aware.map(Goal::Front);
-        let front = front.ok_or_else(|| server.failed("no front says where it is".into()))?;
+        let goal = nodes.goal(&server.log());
+        let goal = goal.ok_or_else(|| server.failed("no front says where it is".into()))?;
         let played = way::without_server(&nodes::without(scenario));
         let mut moves = Moves::new(self.setup.binary, self.setup.processors, &server, &nodes);
         let at = &mut |at_s: f64| moves.look(at_s);
-        let played = (self.setup.player).play(&played, front, self.setup.stop, at);
+        let played = (self.setup.player).play(&played, goal, self.setup.stop, at);
         moves.wait();
         if let Some(why) = moves.failed {
             return Err(server.failed(format!("a partition was not moved: {why}")));
@@ -130,7 +128,7 @@ impl Runner<'_> {
                 refused = server.reconfigure(&config::of_scenario(&changed)).err();
             }
         };
-        let goal = Goal::Server(server.address);
+        let goal = server.address.into();
         let played = (self.setup.player).play(&scenario, goal, self.setup.stop, at);
         if let Some(error) = refused {
             return Err(error);

@@ -48,7 +48,7 @@ impl Runner<'_> {
     pub(super) fn ready(&self, asked: &Asked) -> Ready {
         let mut scenario = (self.experiment).scenario(asked.variant, asked.point, self.setup.quick);
         let way = Way::of(&scenario);
-        lay_over(&mut scenario, &self.told_to(way));
+        lay_over(&mut scenario, &self.told_to(way, asked.point));
         let seed = seed(&scenario) + asked.repeat as u64;
         // A seed that wraps is as good as another.
         let seed = i64::try_from(seed).unwrap_or(0);
@@ -101,8 +101,8 @@ impl Runner<'_> {
 
     /// What yardsticks said, as far as it is for who plays: a `cluster` would make a server's run a
     /// simulated one.
-    fn told_to(&self, way: Way) -> Table {
-        let mut told = self.told.clone();
+    fn told_to(&self, way: Way, point: &Point) -> Table {
+        let mut told = self.told_at(point.x);
         let others: &[&str] = match way {
             Way::Simulated => &["server"],
             Way::Server | Way::Nodes | Way::Program => &["cluster", "fault"],

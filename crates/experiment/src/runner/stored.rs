@@ -8,7 +8,6 @@ use toml::{Table, Value};
 
 use super::Runner;
 use crate::error::ExperimentError;
-use crate::player::Goal;
 use crate::server::{config, Launch, Server};
 
 impl Runner<'_> {
@@ -44,7 +43,7 @@ impl Runner<'_> {
         })?;
         let played = (self.setup.player).play(
             &crate::way::without_server(&filling),
-            Goal::Server(server.address),
+            server.address.into(),
             self.setup.stop,
             &mut |_| {},
         );

@@ -99,6 +99,17 @@ pub fn ready_address(log: &str) -> Option<SocketAddr> {
     rest[..end].parse().ok()
 }
 
+/// The addresses of all fronts for clients that know of no cluster, of the line that says that a
+/// cluster is ready.
+pub fn front_addresses(log: &str) -> Vec<SocketAddr> {
+    let ready = log.lines().find(|line| line.contains("; engines at "));
+    let fronts = ready
+        .iter()
+        .flat_map(|line| line.split("clients on ").skip(1));
+    let address = |rest: &str| rest[..rest.find([' ', ','])?].parse().ok();
+    fronts.filter_map(address).collect()
+}
+
 /// The address for those that know of a cluster, in the line of the first front.
 pub fn aware_address(log: &str) -> Option<SocketAddr> {
     let (_, rest) = log.split_once(", clients of the cluster at ")?;
@@ -165,6 +176,13 @@ mod tests {
         let one = "entremet is ready: clients on 127.0.0.1:4002, admin on http://127.0.0.1:9\n";
         assert_eq!(ready_address(one), "127.0.0.1:4002".parse().ok());
         assert_eq!(ready_address("entremet is ready"), None);
+        let cluster = "entremet cluster is ready: clients on 127.0.0.1:1, clients of the cluster at \
+            127.0.0.1:2, admin on http://127.0.0.1:3; clients on 127.0.0.1:4, clients of the cluster \
+            at 127.0.0.1:5, admin on http://127.0.0.1:6; engines at 127.0.0.1:7, 127.0.0.1:8\n";
+        let fronts = [1, 4].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+        assert_eq!(front_addresses(cluster), fronts);
+        assert_eq!(aware_address(cluster), "127.0.0.1:2".parse().ok());
+        assert!(front_addresses(one).is_empty());
         assert_eq!(admin_address(one), "127.0.0.1:9".parse().ok());
         assert_eq!(
             admin_address("entremet is ready: clients on 127.0.0.1:1"),

@@ -69,8 +69,6 @@ pub struct Server {
     pub address: SocketAddr,
     /// Where it tells of itself, if it does.
     pub admin: Option<SocketAddr>,
-    /// Where those connect that know of a cluster, if it is one.
-    pub aware: Option<SocketAddr>,
     folder: tempfile::TempDir,
     label: String,
     /// Data path threads, of Entremet.
@@ -180,7 +178,6 @@ impl Server {
             child,
             address: SocketAddr::from(([127, 0, 0, 1], 0)),
             admin: None,
-            aware: None,
             folder,
             label: label.into(),
             cores: 0,
@@ -199,7 +196,6 @@ impl Server {
             if let Some(address) = found {
                 self.address = address;
                 self.admin = config::admin_address(&self.log());
-                self.aware = config::aware_address(&self.log());
                 return Ok(());
             }
             if let Some(status) = self.ended() {
@@ -249,7 +245,8 @@ impl Server {
         }
     }
 
-    fn log(&self) -> String {
+    /// What it has said.
+    pub fn log(&self) -> String {
         fs::read_to_string(log_path(&self.folder)).unwrap_or_default()
     }
 

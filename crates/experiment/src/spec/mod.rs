@@ -134,6 +134,8 @@ pub struct Yardstick {
     pub sets: String,
     /// Measured anew before every repeat: machines drift.
     pub each: bool,
+    /// Each point is told its `x` times of it; those without one are not told.
+    pub times_x: bool,
     /// The variant whose run is measured.
     pub variant: String,
     /// Its point.

@@ -161,6 +161,7 @@ fn yardstick(reader: &Fields) -> Yardstick {
     let yardstick = Yardstick {
         sets: reader.required_text("sets"),
         each: reader.flag("each").unwrap_or(false),
+        times_x: reader.flag("times_x").unwrap_or(false),
         variant: reader.required_text("variant"),
         point: reader.text("point").unwrap_or_default(),
         reading: match reader.flag("pace") {

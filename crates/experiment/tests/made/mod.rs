@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 use experiment::done::Done;
 use experiment::machine::Ticks;
 use experiment::observed::{Observed, Tenant};
-use experiment::player::{Goal, Player};
+use experiment::player::Player;
 use experiment::runner::{self, Setup};
 use experiment::spec::{Experiment, FILE};
 use experiment::ExperimentError;
 use toml::Table;
+use workload::client::Goal;
 use workload::report::figures::{LoadFigures, TenantFigures};
 use workload::stats::Pace;
 use workload::WorkloadError;
@@ -121,9 +122,7 @@ impl Player for Made {
         if self.loses {
             let reason = "reset".to_string();
             return Err(WorkloadError::ServerGone {
-                target: match goal {
-                    Goal::Server(target) | Goal::Front(target) => target,
-                },
+                target: goal.first(),
                 reason,
                 completed: 3,
             });

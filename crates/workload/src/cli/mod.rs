@@ -8,12 +8,14 @@ mod replayed;
 #[cfg(test)]
 mod tests;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use settings::units::Time;
 
+use crate::client::{resolve, Goal};
 use crate::error::WorkloadError;
 use crate::replay::{self, ReplayName};
 
@@ -96,7 +98,8 @@ pub struct LoadArgs {
           default_value = "twitter,mooncake,kosarak")]
     pub replay: Vec<ReplayName>,
 
-    /// Server to load, host:port
+    /// Server to load, host:port; of several, with commas between, each serves all keys, and
+    /// connections go to them in turn
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6380")]
     pub target: String,
 
@@ -148,6 +151,21 @@ pub struct LoadArgs {
     /// Write the raw latency histograms beside it (latency.hlog, for the tools of HdrHistogram)
     #[arg(long, requires = "out")]
     pub histograms: bool,
+}
+
+impl LoadArgs {
+    /// Where the load goes.
+    fn goal(&self) -> Result<Goal, WorkloadError> {
+        let servers = self.target.split(',').map(resolve);
+        let servers: Vec<SocketAddr> = servers.collect::<Result<_, _>>()?;
+        match (self.cluster, &servers[..]) {
+            (false, _) => Ok(Goal::Servers(servers)),
+            (true, [front]) => Ok(Goal::Cluster(*front)),
+            (true, _) => Err(WorkloadError::Usage(
+                "with --cluster one --target is enough: that front names the others".into(),
+            )),
+        }
+    }
 }
 
 fn parse_tenant(text: &str) -> Result<(String, String), String> {

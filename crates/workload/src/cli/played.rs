@@ -6,7 +6,7 @@ use std::path::Path;
 use super::ending::{conclude, json, Output};
 use super::progress::Teller;
 use super::{interrupt, LoadArgs};
-use crate::client::{resolve, Identity, Target};
+use crate::client::{Identity, Target};
 use crate::error::WorkloadError;
 use crate::report::{figures, rate};
 use crate::scenario::{self, Event, RunOptions, Scenario};
@@ -65,8 +65,7 @@ fn target(args: &LoadArgs) -> Result<Target, WorkloadError> {
     // Nobody needs to know the password of tenants that are made for a run.
     let made_up = || format!("{:016x}", RandomState::new().build_hasher().finish());
     Ok(Target {
-        address: resolve(&args.target)?,
-        cluster: args.cluster,
+        goal: args.goal()?,
         passwords: args.tenant.iter().cloned().collect(),
         password: args.password.clone().or(args.provision.then(made_up)),
         anonymous: args.anonymous,

@@ -8,9 +8,10 @@ use serde_json::json;
 use super::ending::{conclude, json, Output};
 use super::progress::Teller;
 use super::{interrupt, LoadArgs};
+use crate::client::control::Control;
 use crate::client::plan::{KeyText, Pace, Period, Plan, Stream};
 use crate::client::preload::Keyspace;
-use crate::client::{drive, preload, resolve, Identity};
+use crate::client::{drive, preload, Goal, Identity};
 use crate::error::WorkloadError;
 use crate::replay::{self, Replay, Settings};
 use crate::report::{self, figures};
@@ -25,7 +26,7 @@ const DURATION: Duration = Duration::from_secs(30);
 const SEED: u64 = 1;
 
 pub(super) fn run(args: &LoadArgs) -> Result<(), WorkloadError> {
-    let target = resolve(&args.target)?;
+    let goal = args.goal()?;
     let (seed, duration) = (args.seed.unwrap_or(SEED), args.duration.unwrap_or(DURATION));
     let settings = Settings {
         folder: trace::folder(),
@@ -46,7 +47,7 @@ pub(super) fn run(args: &LoadArgs) -> Result<(), WorkloadError> {
     introduce(args, &replays, &identities);
     let stop = interrupt::flag()?;
     if args.preload {
-        load_data(args, target, &replays, &identities, &stop)?;
+        load_data(args, &goal, &replays, &identities, &stop)?;
     }
     let connections = usize::from(args.connections);
     let streams = replays.into_iter().zip(identities).enumerate();
@@ -60,8 +61,7 @@ pub(super) fn run(args: &LoadArgs) -> Result<(), WorkloadError> {
         })
         .collect();
     let plan = Plan {
-        target,
-        cluster: args.cluster,
+        goal,
         streams,
         warm_up: Duration::ZERO,
         duration,
@@ -133,14 +133,14 @@ fn introduce(args: &LoadArgs, replays: &[Replay], identities: &[Identity]) {
 
 fn load_data(
     args: &LoadArgs,
-    target: std::net::SocketAddr,
+    goal: &Goal,
     replays: &[Replay],
     identities: &[Identity],
     stop: &AtomicBool,
 ) -> Result<(), WorkloadError> {
     let seed = args.seed.unwrap_or(SEED);
     for identity in identities {
-        crate::client::control::Control::connect(target, identity, Duration::from_secs(5))?;
+        Control::connect(goal.first(), identity, Duration::from_secs(5))?;
     }
     let keyspace = |(i, (replay, identity)): (usize, (&Replay, &Identity))| {
         let text = KeyText::new(key_seed(seed, i), replay.key_bytes);
@@ -153,7 +153,7 @@ fn load_data(
         .map(keyspace)
         .collect();
     let started = std::time::Instant::now();
-    let (keys, bytes) = preload::run(target, args.cluster, keyspaces, stop)?;
+    let (keys, bytes) = preload::run(goal, keyspaces, stop)?;
     println!(
         "loaded {} keys, {:.1} MB, in {:.1} s",
         report::rate(keys as f64),

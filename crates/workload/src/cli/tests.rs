@@ -49,6 +49,19 @@ fn mistakes_are_explained() {
 }
 
 #[test]
+fn loads_go_to_one_server_to_several_or_to_a_cluster() {
+    let goal = |words: &[&str]| parse(words).expect("valid").goal();
+    let at = |port: u16| SocketAddr::from(([127, 0, 0, 1], port));
+    let two = ["--target", "127.0.0.1:1,127.0.0.1:2"];
+    assert_eq!(goal(&two).expect("two"), Goal::Servers(vec![at(1), at(2)]));
+    let front = ["--target", "127.0.0.1:1", "--cluster"];
+    assert_eq!(goal(&front).expect("one"), Goal::Cluster(at(1)));
+    let error = |words: &[&str]| goal(words).expect_err("wrong").to_string();
+    assert!(error(&[&two[..], &["--cluster"]].concat()).contains("that front names the others"));
+    assert!(goal(&["--target", "127.0.0.1:1,"]).is_err());
+}
+
+#[test]
 fn a_scenario_brings_its_own() {
     let args = parse(&["a.toml", "--check"]).expect("valid");
     assert!(args.check && args.scenario.is_some());

@@ -21,7 +21,7 @@ pub(crate) struct Clients {
     /// Their load's place among the streams.
     stream: usize,
     manners: Manners,
-    /// `None`: all keys are at the target.
+    /// `None`: each server has all keys.
     map: Option<Map>,
     /// Connections, row by row.
     tokens: Vec<usize>,
@@ -92,11 +92,13 @@ impl Clients {
     }
 
     fn whose(&self, client: usize, place: usize, fleet: &Fleet) -> Whose {
-        let fronts = self.fronts();
+        let front = self.fronts().get(place).copied();
+        // Loads of one connection each do not all begin at the same server.
+        let without_map = || fleet.goal().of_client(self.stream + client);
         Whose {
             stream: self.stream,
             client,
-            address: fronts.get(place).copied().unwrap_or(fleet.target()),
+            address: front.unwrap_or_else(without_map),
         }
     }
 

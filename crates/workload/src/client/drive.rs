@@ -16,14 +16,13 @@ use threads::Duty;
 use super::control::Control;
 use super::fleet::Fleet;
 use super::lane::Lane;
-use super::map::Map;
 use super::plan::{Handshake, Plan, Stream};
 use super::process::{raise_file_limit, thread_cpu_s};
 use super::quota::Quota;
 use super::schedule::Schedule;
 use super::scout::Scout;
 use super::timer::Timer;
-use super::{Clock, Identity};
+use super::{Clock, Goal, Identity};
 use crate::error::WorkloadError;
 use crate::stats::{Generator, Latency, Outcome, Recorder, TenantStats, UNANSWERED};
 
@@ -63,10 +62,7 @@ pub(crate) fn play(
     // Thousands of connections are no reason to fail.
     raise_file_limit();
     let threads = plan.threads.max(1);
-    let server = Server {
-        target: plan.target,
-        cluster: plan.cluster,
-    };
+    let goal = plan.goal.clone();
     let spin = plan.spin;
     let times = Times {
         from_ns: plan.warm_up.as_nanos() as u64,
@@ -77,7 +73,7 @@ pub(crate) fn play(
     let parts = plan.split(threads);
     let mut drives = Vec::with_capacity(threads);
     for part in parts {
-        drives.push(Drive::prepare(server, part, times, spin, quotas.clone())?);
+        drives.push(Drive::prepare(&goal, part, times, spin, quotas.clone())?);
     }
     // What is due goes before what closed loops on other threads make of their replies: those only
     // wait, where this is late. The first drive runs on this thread, whose nice value counts for
@@ -124,21 +120,13 @@ pub(crate) fn probe(plan: &Plan) -> Result<(), WorkloadError> {
 
 /// Introduces itself as the clients of a stream will, wherever they will.
 fn greet(plan: &Plan, identity: &Identity) -> Result<(), WorkloadError> {
-    if !plan.cluster {
-        return Control::connect(plan.target, identity, PROBE).map(|_| ());
-    }
-    for front in Map::ask(plan.target, identity, PROBE)?.fronts() {
-        Control::connect(*front, identity, PROBE).map_err(|error| error.at(*front))?;
+    let places = plan.goal.places(identity, PROBE)?;
+    let several = places.len() > 1;
+    for place in places {
+        let connected = Control::connect(place, identity, PROBE);
+        connected.map_err(|error| if several { error.at(place) } else { error })?;
     }
     Ok(())
-}
-
-/// What is loaded.
-#[derive(Clone, Copy)]
-struct Server {
-    target: std::net::SocketAddr,
-    /// It is one front of several.
-    cluster: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -175,7 +163,7 @@ struct Drive {
 
 impl Drive {
     fn prepare(
-        server: Server,
+        goal: &Goal,
         streams: Vec<Stream>,
         times: Times,
         spin: bool,
@@ -188,19 +176,19 @@ impl Drive {
         let own = streams.iter().map(|s| s.quota.clone()).collect();
         let mut recorder = Recorder::new(names, own, times.from_ns, times.until_ns);
         let clock = Clock::start();
-        let mut fleet = Fleet::new(server.target, identities, clock)?;
+        let mut fleet = Fleet::new(goal.clone(), identities, clock)?;
         let timer = Timer::new(fleet.registry())?;
         let mut lanes = Vec::with_capacity(streams.len());
         let mut schedule = Schedule::default();
         for (index, stream) in streams.into_iter().enumerate() {
-            let asks = server.cluster && stream.periods.iter().any(|p| p.connections > 0);
-            let map = asks.then(|| Map::ask(server.target, &stream.identity, PROBE));
-            let mut lane = Lane::new(index, stream, map.transpose()?);
+            let asks = stream.periods.iter().any(|p| p.connections > 0);
+            let map = asks.then(|| goal.map(&stream.identity, PROBE));
+            let mut lane = Lane::new(index, stream, map.transpose()?.flatten());
             lane.advance(&mut fleet, 0, &mut recorder, true)?;
             schedule.enter(index, lane.due_ns());
             lanes.push(lane);
         }
-        let scout = server.cluster.then(|| Scout::start(lanes.len()));
+        let scout = goal.is_cluster().then(|| Scout::start(lanes.len()));
         Ok(Self {
             fleet,
             scout: scout.transpose()?,

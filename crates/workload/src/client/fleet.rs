@@ -6,14 +6,13 @@ mod sockets;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 use std::io::{self, Read};
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use mio::{Events, Poll, Token};
 use slab::Slab;
 
 use super::conn::{Completion, Conn, Kept, Status};
-use super::{Clock, Identity};
+use super::{Clock, Goal, Identity};
 use crate::draw::Class;
 use crate::error::WorkloadError;
 
@@ -45,7 +44,7 @@ pub(crate) struct Fleet {
     poll: Poll,
     events: Events,
     conns: Slab<Conn>,
-    target: SocketAddr,
+    goal: Goal,
     identities: Vec<Identity>,
     buffer: Vec<u8>,
     clock: Clock,
@@ -71,7 +70,7 @@ pub(crate) struct Fleet {
 
 impl Fleet {
     pub(crate) fn new(
-        target: SocketAddr,
+        goal: Goal,
         identities: Vec<Identity>,
         clock: Clock,
     ) -> Result<Self, WorkloadError> {
@@ -79,7 +78,7 @@ impl Fleet {
             poll: Poll::new().map_err(WorkloadError::system("making a readiness queue"))?,
             events: Events::with_capacity(1024),
             conns: Slab::new(),
-            target,
+            goal,
             identities,
             buffer: vec![0; READ_BYTES],
             clock,
@@ -106,8 +105,8 @@ impl Fleet {
         self.poll.registry()
     }
 
-    pub(crate) fn target(&self) -> SocketAddr {
-        self.target
+    pub(crate) fn goal(&self) -> &Goal {
+        &self.goal
     }
 
     pub(crate) fn identity(&self, stream: usize) -> &Identity {

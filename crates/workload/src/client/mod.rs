@@ -5,6 +5,7 @@ mod conn;
 pub mod control;
 pub mod drive;
 mod fleet;
+mod goal;
 mod lane;
 mod map;
 pub mod plan;
@@ -19,6 +20,7 @@ mod timer;
 
 pub(crate) use conn::Completion;
 pub(crate) use fleet::Observer;
+pub use goal::Goal;
 pub(crate) use map::Map;
 pub use quota::Quota;
 pub use target::Target;

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::quota::Quota;
-use super::Identity;
+use super::{Goal, Identity};
 use crate::draw::{Class, Mixture};
 use crate::error::WorkloadError;
 use crate::source::Source;
@@ -17,11 +16,8 @@ pub use crate::scenario::Handshake;
 
 /// A run. Its clock begins with the warm-up; what is measured begins after that.
 pub struct Plan {
-    /// The server.
-    pub target: SocketAddr,
-    /// It is one front of several: each connection of a stream is a client that knows of their
-    /// cluster, with a connection to every front, and sends each request to the home of its key.
-    pub cluster: bool,
+    /// Where it goes.
+    pub goal: Goal,
     /// All at once.
     pub streams: Vec<Stream>,
     /// Run but not counted.
@@ -183,7 +179,7 @@ impl Plan {
     /// [`WorkloadError::Usage`] with each stream that they cannot play, and what of it.
     pub(crate) fn check(&self) -> Result<(), WorkloadError> {
         let mut wrong = String::new();
-        for stream in self.streams.iter().filter(|_| self.cluster) {
+        for stream in self.streams.iter().filter(|_| self.goal.is_cluster()) {
             let reasons: BTreeSet<String> = stream.periods.iter().flat_map(homeless).collect();
             for reason in reasons {
                 let _ = write!(wrong, "\n  {}: {reason}", stream.who());

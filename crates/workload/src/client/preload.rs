@@ -1,15 +1,13 @@
 //! Fills keyspaces before a run.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::clients::Clients;
 use super::fleet::Fleet;
-use super::map::Map;
 use super::plan::Manners;
-use super::{Clock, Completion, Identity, Observer};
+use super::{Clock, Completion, Goal, Identity, Observer};
 use crate::draw::{Class, Draw, Mixture, Ttl};
 use crate::encode::KeyText;
 use crate::error::WorkloadError;
@@ -73,16 +71,15 @@ impl Keyspace {
 /// How long a front may take to say its map.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Stores every entry, of some keyspaces at a time; in a `cluster`, of which the target is one
-/// front, each at the home of its key. Returns the number stored and the bytes sent.
+/// Stores every entry, of some keyspaces at a time; in a cluster each at the home of its key.
+/// Returns the number stored and the bytes sent.
 ///
 /// # Errors
 /// [`WorkloadError::Unreachable`] or [`WorkloadError::ServerGone`]; [`WorkloadError::Refused`] if
 /// any put was refused for good, because a load on half a keyspace would measure misses. What is
 /// refused for a tenant's limit, or lost with its connection, is sent again.
 pub fn run(
-    target: SocketAddr,
-    cluster: bool,
+    goal: &Goal,
     keyspaces: Vec<Keyspace>,
     stop: &AtomicBool,
 ) -> Result<(u64, u64), WorkloadError> {
@@ -92,24 +89,23 @@ pub fn run(
         if some.is_empty() || stop.load(Ordering::Relaxed) {
             return Ok(sum);
         }
-        let (keys, bytes) = fill(target, cluster, some, stop)?;
+        let (keys, bytes) = fill(goal, some, stop)?;
         sum = (sum.0 + keys, sum.1 + bytes);
     }
 }
 
 fn fill(
-    target: SocketAddr,
-    cluster: bool,
+    goal: &Goal,
     keyspaces: Vec<Keyspace>,
     stop: &AtomicBool,
 ) -> Result<(u64, u64), WorkloadError> {
     let clock = Clock::start();
     let identities: Vec<Identity> = keyspaces.iter().map(|k| k.identity.clone()).collect();
-    let mut fleet = Fleet::new(target, identities.clone(), clock)?;
+    let mut fleet = Fleet::new(goal.clone(), identities.clone(), clock)?;
     let (mut filler, mut clients) = (Filler::default(), Vec::new());
     for (index, keyspace) in keyspaces.into_iter().enumerate() {
-        let map = cluster.then(|| Map::ask(target, &keyspace.identity, PATIENCE));
-        let mut its = Clients::new(index, map.transpose()?);
+        let map = goal.map(&keyspace.identity, PATIENCE)?;
+        let mut its = Clients::new(index, map);
         its.resize(CLIENTS, Manners::default(), true, &mut fleet, &mut filler)?;
         clients.push(its);
         filler.keyspaces.push(Filling::new(keyspace));
@@ -151,7 +147,7 @@ fn fill(
                 STALL.as_secs()
             );
             return Err(WorkloadError::ServerGone {
-                target,
+                target: goal.first(),
                 reason,
                 completed: stored,
             });

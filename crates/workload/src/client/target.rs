@@ -1,19 +1,15 @@
 //! The server that a scenario is played against, and how its tenants log in.
 
-use std::collections::BTreeMap;
-use std::net::SocketAddr;
-
-use super::Identity;
+use super::{Goal, Identity};
 use crate::error::WorkloadError;
 use crate::scenario::Tenant;
+use std::collections::BTreeMap;
 
-/// A server and the passwords of tenants there.
+/// Where a load goes, and the passwords of tenants there.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// Where it is.
-    pub address: SocketAddr,
-    /// It is one front of several: loads are played by clients that know of their cluster.
-    pub cluster: bool,
+    /// Where it goes.
+    pub goal: Goal,
     /// Passwords by tenant; they go before the scenario's own.
     pub passwords: BTreeMap<String, String>,
     /// The password of tenants of which nobody says one.
@@ -24,11 +20,10 @@ pub struct Target {
 }
 
 impl Target {
-    /// A server whose tenants have the passwords that the scenario says.
-    pub fn new(address: SocketAddr) -> Self {
+    /// Tenants have the passwords there that the scenario says.
+    pub fn new(goal: Goal) -> Self {
         Self {
-            address,
-            cluster: false,
+            goal,
             passwords: BTreeMap::new(),
             password: None,
             anonymous: false,

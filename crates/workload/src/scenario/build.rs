@@ -61,8 +61,7 @@ pub fn build(scenario: &Scenario, target: &Target, folder: &Path) -> Result<Buil
         }
     }
     let plan = Plan {
-        target: target.address,
-        cluster: target.cluster,
+        goal: target.goal.clone(),
         streams,
         warm_up: scenario.warm_up,
         duration: scenario.duration,

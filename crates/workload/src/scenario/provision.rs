@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{promise, Scenario};
 use crate::client::control::Control;
-use crate::client::{Identity, Map, Target};
+use crate::client::{Identity, Target};
 use crate::error::WorkloadError;
 
 /// A password is hashed with Argon2 and the list of tenants is written to the disk before the
@@ -12,7 +12,7 @@ use crate::error::WorkloadError;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Makes every tenant of the scenario, or changes it to what the scenario says, as `operator`, at
-/// every front of a cluster. Returns the promises that the command has no option for: those are
+/// every server and front. Returns the promises that the command has no option for: those are
 /// not kept.
 ///
 /// # Errors
@@ -23,14 +23,8 @@ pub fn provision(
     target: &Target,
     operator: &Identity,
 ) -> Result<Vec<&'static str>, WorkloadError> {
-    let servers = match target.cluster {
-        true => Map::ask(target.address, operator, PATIENCE)?
-            .fronts()
-            .to_vec(),
-        false => vec![target.address],
-    };
     let mut controls = Vec::new();
-    for server in servers {
+    for server in target.goal.places(operator, PATIENCE)? {
         controls.push(Control::connect(server, operator, PATIENCE)?);
     }
     let mut left: Vec<&'static str> = Vec::new();

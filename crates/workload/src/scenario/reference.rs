@@ -51,6 +51,11 @@ Each load draws from a generator of its own, fixed by the seed and the names of 
 less does not change what the others send. An open loop sends the same requests at the same times. A closed loop sends the same
 requests in the same order; how far it gets depends on the server.
 
+## Several servers
+
+`--target` may name several, with commas between, such as the fronts of a cluster at their usual addresses. Connections go to them
+in turn, and each is asked for any key.
+
 ## Clients that know of a cluster
 
 `--cluster` says that the target is one front of a cluster ([guide](../guide/cluster.md)), or a node of a Redis Cluster. Each of

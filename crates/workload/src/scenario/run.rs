@@ -71,7 +71,7 @@ pub fn run(
     if options.preload && !built.preload.is_empty() {
         tell(Event::Filling(built.preload.len()));
         let started = std::time::Instant::now();
-        let (keys, bytes) = preload::run(target.address, target.cluster, built.preload, stop)?;
+        let (keys, bytes) = preload::run(&target.goal, built.preload, stop)?;
         tell(Event::Filled {
             keys,
             bytes,

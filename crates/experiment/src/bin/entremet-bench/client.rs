@@ -158,8 +158,7 @@ fn open_loop(
         let text = KeyText::new(setup.seed, KEY_BYTES);
         let period = Period::new(8, text, Pace::open(Box::new(source)));
         let plan = Plan {
-            target: redis.address,
-            cluster: false,
+            goal: redis.address.into(),
             streams: vec![Stream::new(Identity::default(), period)],
             warm_up: Duration::ZERO,
             duration: setup.run,

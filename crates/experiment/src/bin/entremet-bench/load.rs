@@ -112,7 +112,7 @@ pub fn fill(
     };
     // One after the other, so that a thousand tenants do not need thousands of connections.
     for stream in streams {
-        preload::run(server.address, false, vec![keyspace(stream)], &RUNNING)?;
+        preload::run(&server.address.into(), vec![keyspace(stream)], &RUNNING)?;
     }
     Ok(())
 }
@@ -133,8 +133,7 @@ pub fn shoot(
         )
     };
     let plan = Plan {
-        target: server.address,
-        cluster: false,
+        goal: server.address.into(),
         streams: streams.iter().enumerate().map(loop_of).collect(),
         warm_up: setup.warm_up,
         duration: setup.run,

@@ -26,7 +26,7 @@ impl Drive {
         let lanes = &mut self.lanes;
         scout.ask(now_ns, |stream| {
             let mut fronts = lanes[stream].clients().fronts().to_vec();
-            fronts.push(fleet.target());
+            fronts.push(fleet.goal().first());
             Question {
                 stream,
                 identity: fleet.identity(stream).clone(),

@@ -199,7 +199,7 @@ impl Fleet {
     pub(super) fn reconnect(&mut self, observer: &mut impl Observer) -> Result<(), WorkloadError> {
         if self.retired > 0 && self.retired == self.conns.len() {
             return Err(WorkloadError::ServerGone {
-                target: self.target,
+                target: self.goal.first(),
                 reason: self.last_failure.clone(),
                 completed: self.completed,
             });
