@@ -180,8 +180,8 @@ pub struct ServeArgs {
     #[arg(long, value_name = "URL")]
     pub engine: Option<String>,
 
-    /// Be one of several fronts before a cluster, and take cluster-aware clients at this address
-    /// [config: server.cluster.listen]
+    /// Be one of several fronts before a cluster, and take cluster-aware clients without TLS at
+    /// this address [config: server.cluster.listen]
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     pub cluster_listen: Option<SocketAddr>,
 

@@ -115,16 +115,19 @@ fn watch_signals() -> Result<Receiver<i32>, Failure> {
 }
 
 fn say_ready(server: &Server, admin: &AdminHandle) -> io::Result<()> {
-    let listen: Vec<String> = server.addresses().iter().map(ToString::to_string).collect();
-    let aware = server.aware_at();
-    let aware = aware.map_or(String::new(), |at| {
-        format!(", clients of the cluster at {at}")
+    let [listen, aware] = [false, true].map(|aware| {
+        let addresses = server.addresses(aware).into_iter();
+        let addresses: Vec<String> = addresses.map(|at| at.to_string()).collect();
+        addresses.join(" and ")
     });
+    let aware = match aware.is_empty() {
+        true => String::new(),
+        false => format!(", clients of the cluster at {aware}"),
+    };
     let mut out = io::stdout().lock();
     writeln!(
         out,
-        "entremet is ready: clients on {}{aware}, admin on http{}://{}",
-        listen.join(" and "),
+        "entremet is ready: clients on {listen}{aware}, admin on http{}://{}",
         if admin.tls() { "s" } else { "" },
         admin.address()
     )?;

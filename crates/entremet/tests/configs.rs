@@ -112,6 +112,30 @@ mod tls {
     }
 
     #[test]
+    fn cluster_aware_clients_may_come_by_tls_alone() {
+        let folder = folder();
+        let at = |name: &str| folder.path().join(name).display().to_string();
+        let said = |cluster: &str| {
+            let text = format!(
+                "[server.tls]\nlisten = []\ncert = '{}'\nkey = '{}'\n{cluster}\n\
+                 [engine]\nkind = 'redis-cluster'\nurl = 'redis-cluster://10.0.0.1'\n",
+                at("one.crt"),
+                at("one.key")
+            );
+            let loaded = parse("tls.toml", &text, &Overrides::default()).expect("good");
+            format!("{}{}", words(&loaded.config), loaded.report)
+        };
+        let alone =
+            "[server.cluster]\ntls_listen = '127.0.0.1:1'\ntls_announce = 'a.example.org:2'";
+        let place = "connect to 127.0.0.1:1 with TLS (they are told a.example.org:2) for what";
+        let idle = "server.tls.listen: is empty: nobody is served with TLS";
+        assert!(said(alone).contains(place), "{}", said(alone));
+        assert!(!said(alone).contains(idle), "{}", said(alone));
+        assert!(!said(alone).contains("Clients connect to  with TLS"));
+        assert!(said("").contains(idle), "{}", said(""));
+    }
+
+    #[test]
     fn files_must_be_there_and_belong_together() {
         let folder = folder();
         assert_eq!(said(&folder, "one.crt", "one.key", ""), Ok(()));

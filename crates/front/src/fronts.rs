@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::elsewhere::Topology;
+use crate::peer::{Endpoint, Peer};
 use crate::slot::{first, SLOTS};
 use crate::space::Space;
 use crate::value::Value;
@@ -29,41 +30,6 @@ pub const AGREED_NS: u64 = 5_000_000_000;
 
 /// A front that has not read the entries for so long sends nobody on.
 const FRESH_NS: u64 = 2_500_000_000;
-
-/// One front, as it says itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Peer {
-    /// Its name: 40 hexadecimal digits.
-    pub id: String,
-    /// Where cluster-aware clients reach it.
-    pub host: String,
-    /// Its port there.
-    pub port: u16,
-    /// The node that it stands before, as the cluster calls it; none: no certain one.
-    pub node: Option<String>,
-}
-
-impl Peer {
-    /// Its entry, with a number that grows.
-    pub fn entry(&self, beat: u64) -> String {
-        let node = self.node.as_deref().unwrap_or("-");
-        format!("{beat} {} {} {node}", self.host, self.port)
-    }
-
-    /// The front of this name whose entry says `text`, and its number. None: it is no entry.
-    pub fn read(id: &str, text: &str) -> Option<(Self, String)> {
-        let mut words = text.split(' ');
-        let (beat, host, port, node) = (words.next()?, words.next()?, words.next()?, words.next()?);
-        let named = id.len() == 40 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let peer = Self {
-            id: id.to_owned(),
-            host: host.to_owned(),
-            port: port.parse().ok()?,
-            node: (node != "-").then(|| node.to_owned()),
-        };
-        (named && !host.is_empty() && words.next().is_none()).then(|| (peer, beat.to_owned()))
-    }
-}
 
 /// What was read of all fronts.
 #[derive(Debug, Default)]
@@ -116,6 +82,34 @@ impl Fronts {
     }
 }
 
+/// One front, as clients see it that all have TLS, or all have not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Home {
+    /// Its name.
+    pub id: String,
+    /// Where they reach it.
+    pub at: Endpoint,
+    /// Its port for the others, if that is at the same host.
+    pub other_port: Option<u16>,
+    /// The node that it stands before.
+    pub node: Option<String>,
+}
+
+impl Home {
+    /// None: they do not reach it.
+    fn of(peer: &Peer, tls: bool) -> Option<Self> {
+        let at = peer.at.of(tls).clone()?;
+        let other = peer.at.of(!tls).as_ref();
+        let other = other.filter(|other| other.host == at.host);
+        Some(Self {
+            id: peer.id.clone(),
+            other_port: other.map(|other| other.port),
+            at,
+            node: peer.node.clone(),
+        })
+    }
+}
+
 /// What cluster-aware clients of a tenant see of one front.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shard {
@@ -129,25 +123,37 @@ pub struct Shard {
     pub nodes: Vec<String>,
 }
 
-/// Which front is the home of each node's slots.
+/// Which front is the home of each node's slots, for clients that all have TLS, or all have not. A
+/// front that they do not reach is the home of nothing: what its node has is at another, as if no
+/// front stood before that node.
 #[derive(Clone, Debug)]
 pub struct Homes {
     /// In the order of their names; one at least.
-    fronts: Vec<Peer>,
+    fronts: Vec<Home>,
     topology: Arc<Topology>,
     /// By place of a node, the place of its front.
     by_node: Vec<usize>,
-    /// The place of this front.
-    me: usize,
+    /// The place of this front; none: they do not reach it.
+    me: Option<usize>,
     /// By slot, since when it has been so.
     since: Box<[u64]>,
 }
 
 impl Homes {
-    /// As `fronts` stand before the nodes of a cluster, seen by the one that is called `me`. None:
-    /// that is not one of them.
-    pub fn new(fronts: Vec<Peer>, topology: Arc<Topology>, me: &str, now: u64) -> Option<Self> {
-        let me = fronts.iter().position(|front| front.id == me)?;
+    /// As `peers` stand before the nodes of a cluster, seen by the one that is called `me`. None:
+    /// that is not one of them, or clients reach none.
+    pub fn new(
+        peers: &[Peer],
+        topology: Arc<Topology>,
+        me: &str,
+        tls: bool,
+        now: u64,
+    ) -> Option<Self> {
+        peers.iter().find(|peer| peer.id == me)?;
+        let fronts = peers.iter().filter_map(|peer| Home::of(peer, tls));
+        let fronts: Vec<Home> = fronts.collect();
+        fronts.first()?;
+        let me = fronts.iter().position(|front| front.id == me);
         let by_node = topology.nodes.iter().map(|node| home(&fronts, Some(node)));
         Some(Self {
             by_node: by_node.collect(),
@@ -177,29 +183,30 @@ impl Homes {
             && self.topology == other.topology
     }
 
-    /// All that are there.
-    pub fn fronts(&self) -> &[Peer] {
+    /// All that clients reach.
+    pub fn fronts(&self) -> &[Home] {
         &self.fronts
     }
 
-    /// The place of this front among them.
-    pub fn me(&self) -> usize {
+    /// The place of this front among them; none: it is not.
+    pub fn me(&self) -> Option<usize> {
         self.me
     }
 
     /// The home of a slot of the cluster, if it is another front.
-    pub fn elsewhere(&self, slot: u16) -> Option<&Peer> {
+    pub fn elsewhere(&self, slot: u16) -> Option<&Home> {
         let front = self.of_slot(slot);
-        (front != self.me).then(|| &self.fronts[front])
+        (Some(front) != self.me).then(|| &self.fronts[front])
     }
 
     /// Whether this front is the home of what a node of the cluster has.
     pub fn mine(&self, node: &str) -> bool {
         let place = self.topology.nodes.iter().position(|known| known == node);
-        match place {
-            Some(place) => self.by_node[place] == self.me,
-            None => home(&self.fronts, Some(node)) == self.me,
-        }
+        let front = match place {
+            Some(place) => self.by_node[place],
+            None => home(&self.fronts, Some(node)),
+        };
+        Some(front) == self.me
     }
 
     /// Whether all fronts know the home of a slot by `now`, where the entries were last read at
@@ -258,9 +265,9 @@ impl Homes {
 /// The place of the front that is the home of a node's slots: one that stands before it, or any.
 /// Each of several has the largest weight for some nodes, so that one that goes takes only its own
 /// away (rendezvous hashing).
-fn home(fronts: &[Peer], node: Option<&str>) -> usize {
-    let before = |front: &Peer| node.is_some() && front.node.as_deref() == node;
-    let of = |front: &Peer| (before(front), weight(front, node.unwrap_or_default()));
+fn home(fronts: &[Home], node: Option<&str>) -> usize {
+    let before = |front: &Home| node.is_some() && front.node.as_deref() == node;
+    let of = |front: &Home| (before(front), weight(front, node.unwrap_or_default()));
     let places = 0..fronts.len();
     places
         .max_by_key(|place| of(&fronts[*place]))
@@ -268,7 +275,7 @@ fn home(fronts: &[Peer], node: Option<&str>) -> usize {
 }
 
 /// FNV-1a of both names, its bits mixed as MurmurHash3 does at its end: the same at all fronts.
-fn weight(front: &Peer, name: &str) -> u64 {
+fn weight(front: &Home, name: &str) -> u64 {
     let bytes = front.id.bytes().chain([0]).chain(name.bytes());
     let mut hash = bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

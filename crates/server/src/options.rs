@@ -23,6 +23,8 @@ pub struct Listen {
     pub addr: SocketAddr,
     /// Clients must speak TLS.
     pub tls: Option<Arc<Tls>>,
+    /// For clients that know of the cluster of fronts: its map leads them here.
+    pub aware: bool,
 }
 
 /// What TLS is served with: connections that come after it was exchanged get the new.

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
+use front::Both;
 use mio::Poll;
 use policy::portion::Portions;
 use policy::{Nanos, PrincipalId, Promise};
@@ -14,7 +15,7 @@ use telemetry::StageKind;
 
 use crate::control::Controller;
 use crate::core::{Core, Door, Mailbox};
-use crate::options::{Listen, Options, Tuning};
+use crate::options::{Options, Tuning};
 use crate::provide::Provider;
 use crate::shared::{News, Phase, Shared};
 use crate::tenants::{Doorkeeper, Pool, Registry, StoreError, TenantSpec};
@@ -108,14 +109,11 @@ impl Server {
         })
     }
 
-    /// The addresses on which clients are accepted.
-    pub fn addresses(&self) -> &[SocketAddr] {
-        self.shared.addresses.get().map_or(&[], Vec::as_slice)
-    }
-
-    /// The address at which clients are accepted that know of the cluster of fronts.
-    pub fn aware_at(&self) -> Option<SocketAddr> {
-        self.shared.aware_at.get().copied()
+    /// The addresses on which clients are accepted: those that know of the cluster of fronts, or
+    /// all others.
+    pub fn addresses(&self, aware: bool) -> Vec<SocketAddr> {
+        let bound = self.shared.bound(aware);
+        bound.map(|(_, address)| address).collect()
     }
 
     /// What the admin address shows.
@@ -193,10 +191,12 @@ fn start_lookout(shared: &Arc<Shared>) -> io::Result<Option<Lookout>> {
         return Ok(None);
     };
     let house = Told(Arc::clone(shared));
-    let (at, clock) = (
-        shared.aware_at.get().copied(),
-        Arc::clone(&shared.options.clock),
-    );
+    let at = Both::each(|tls| {
+        let mut bound = shared.bound(true);
+        let kind = bound.find(|(listen, _)| listen.tls.is_some() == tls);
+        kind.map(|(_, address)| address)
+    });
+    let clock = Arc::clone(&shared.options.clock);
     Lookout::start(Arc::clone(upstream), at, clock, house).map(Some)
 }
 
@@ -311,28 +311,14 @@ fn start_cores(shared: &Arc<Shared>) -> io::Result<Vec<JoinHandle<()>>> {
         mailboxes.push(Mailbox::new(&poll)?);
         polls.push(poll);
     }
-    let mut listen = shared.options.listen.clone();
-    let upstream = shared.options.upstream.as_ref();
-    let fronts = upstream.and_then(|upstream| upstream.fronts.as_ref());
-    listen.extend(fronts.map(|fronts| Listen {
-        addr: fronts.listen,
-        tls: None,
-    }));
-    let mut door = Some(Door::open(&listen, &polls[0])?);
-    let mut addresses = door.as_ref().map_or(Ok(Vec::new()), Door::addresses)?;
-    if let Some(at) = fronts.and_then(|_| addresses.pop()) {
-        shared
-            .aware_at
-            .set(at)
-            .unwrap_or_else(|_| unreachable!("set once"));
-    }
+    let door = Door::open(&shared.options.listen, &polls[0])?;
     shared
         .addresses
-        .set(addresses)
+        .set(door.addresses()?)
         .unwrap_or_else(|_| unreachable!("set once"));
     let mailboxes: Arc<[Mailbox]> = mailboxes.into();
     shared.set_cores(Box::new(Arc::clone(&mailboxes)));
-    let mut threads = Vec::new();
+    let (mut door, mut threads) = (Some(door), Vec::new());
     for (id, poll) in polls.into_iter().enumerate() {
         let (shared, mailboxes, door) = (Arc::clone(shared), Arc::clone(&mailboxes), door.take());
         let thread = thread::Builder::new().name(format!("core-{id}"));

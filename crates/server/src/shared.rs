@@ -9,6 +9,7 @@ mod news;
 mod seating;
 mod steered;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -22,7 +23,7 @@ use policy::Nanos;
 use telemetry::CertificateSnapshot;
 
 use crate::data::Context;
-use crate::options::{Options, Plan, Tuning};
+use crate::options::{Listen, Options, Plan, Tuning};
 use crate::slo::Demands;
 use crate::tenants::{Apart, Clients, Doorkeeper, House, Registry, Tenant};
 use crate::upstream::Upstream;
@@ -117,10 +118,8 @@ pub struct Shared {
     pub started_ms: u64,
     /// A random name of this process, 40 hexadecimal digits, as `CLUSTER MYID` wants it.
     pub run_id: String,
-    /// The addresses bound.
-    pub addresses: OnceLock<Vec<std::net::SocketAddr>>,
-    /// The one where clients come that know of the cluster of fronts.
-    pub aware_at: OnceLock<std::net::SocketAddr>,
+    /// The addresses bound, in the order of the options.
+    pub addresses: OnceLock<Vec<SocketAddr>>,
     /// When certificates expire.
     pub certificates: RwLock<Vec<CertificateSnapshot>>,
     /// Asked for by `SHUTDOWN`; the binary decides how to end.
@@ -167,7 +166,6 @@ impl Shared {
             turns: (0..options.cores).map(|_| LargestTurn::default()).collect(),
             started_ms: options.clock.now() / NS_PER_MS,
             addresses: OnceLock::new(),
-            aware_at: OnceLock::new(),
             certificates: RwLock::default(),
             demands: RwLock::default(),
             tuning: RwLock::new(options.tuning),
@@ -254,6 +252,13 @@ impl Shared {
 
     pub(crate) fn enter_phase(&self, phase: Phase) {
         self.phase.store(phase as u8, Ordering::Release);
+    }
+
+    /// Where clients are accepted: those that know of the cluster of fronts, or all others.
+    pub fn bound(&self, aware: bool) -> impl Iterator<Item = (&Listen, SocketAddr)> {
+        let addresses = self.addresses.get().into_iter().flatten().copied();
+        let bound = self.options.listen.iter().zip(addresses);
+        bound.filter(move |(listen, _)| listen.aware == aware)
     }
 
     /// Where the configuration file is, if there is one.

@@ -106,8 +106,8 @@ impl Source {
     }
 
     fn listen(&self) -> Vec<String> {
-        let addresses = self.shared.addresses.get().into_iter().flatten();
-        addresses.map(ToString::to_string).collect()
+        let addresses = self.shared.bound(false);
+        addresses.map(|(_, addr)| addr.to_string()).collect()
     }
 
     fn engine_links(&self) -> Option<EngineLinks> {

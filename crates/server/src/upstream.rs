@@ -25,7 +25,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use front::{Health, Homes, Table, Topology, Value};
+use front::{Both, Endpoint, Health, Homes, Table, Topology, Value};
 use parking_lot::RwLock;
 use policy::Nanos;
 use ring::hmac;
@@ -68,10 +68,9 @@ pub struct UpstreamOptions {
 /// How a front is one of several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrontsOptions {
-    /// Where it takes connections of clients that the map of fronts has led there.
-    pub listen: SocketAddr,
-    /// What the map says instead.
-    pub announce: Option<(String, u16)>,
+    /// What the map of fronts says instead of the address at which it takes the connections of
+    /// clients that the map has led there.
+    pub announce: Both<Option<Endpoint>>,
     /// The node that it stands before, `host:port`; none: the only one on its own host.
     pub node: Option<String>,
     /// A tenant's weight is one of all fronts; else each goes by all of it.
@@ -143,8 +142,9 @@ pub struct Upstream {
     catalogue: Catalogue,
     /// What partitions took of the time of nodes here, until it is told.
     pub took: Counted,
-    /// Which front is the home of what; none: this one shows itself only.
-    homes: RwLock<Option<Arc<Homes>>>,
+    /// Which front is the home of what for clients of either kind; none: this one shows itself
+    /// only.
+    homes: RwLock<Both<Option<Arc<Homes>>>>,
     /// When the entries of all fronts were last read.
     fronts_read_at: AtomicU64,
     lookout: OnceLock<Sender<Call>>,
@@ -200,8 +200,9 @@ impl Upstream {
         self.found.read().away.clone()
     }
 
-    /// Which front is the home of what; none: this one shows itself only.
-    pub fn homes(&self) -> Option<Arc<Homes>> {
+    /// Which front is the home of what for clients of either kind; none: this one shows itself
+    /// only.
+    pub fn homes(&self) -> Both<Option<Arc<Homes>>> {
         self.homes.read().clone()
     }
 

@@ -356,11 +356,7 @@ fn farewell(nodes: &mut Nodes, node: &Node) -> Result<(), Failure> {
     for peer in fronts.iter().filter_map(|(id, text)| Peer::read(id, text)) {
         let (peer, _) = peer;
         if peer.node.as_ref() == Some(&node.at) {
-            writeln!(
-                out,
-                "  end the front before it, at {}:{}",
-                peer.host, peer.port
-            )?;
+            writeln!(out, "  end the front before it, at {peer}")?;
         }
     }
     writeln!(

@@ -60,7 +60,7 @@ impl Figures {
         let now = u64::try_from(now).unwrap_or(u64::MAX);
         self.fronts.hear(&Value::List(pairs.collect()), now);
         let peers = entries.iter().filter_map(|(id, said)| Peer::read(id, said));
-        let place = |(peer, _): (Peer, String)| (peer.id, format!("{}:{}", peer.host, peer.port));
+        let place = |(peer, _): (Peer, String)| (peer.id.clone(), peer.to_string());
         self.places = peers.map(place).collect();
         let mut before = std::mem::take(&mut self.told);
         for (id, demand) in book.demands(nodes)? {

@@ -65,10 +65,9 @@ pub fn run(at: &UpstreamOptions) -> Result<(), Failure> {
     writeln!(out, "\nFronts")?;
     for peer in fronts.iter().filter_map(|(id, text)| Peer::read(id, text)) {
         let (peer, _) = peer;
-        let node = peer
-            .node
-            .map_or_else(String::new, |node| format!(", before {node}"));
-        writeln!(out, "  {}:{}{node}", peer.host, peer.port)?;
+        let before = peer.node.as_ref();
+        let node = before.map_or_else(String::new, |node| format!(", before {node}"));
+        writeln!(out, "  {peer}{node}")?;
     }
     writeln!(out, "\nPartitions")?;
     for (name, space) in &tenants {

@@ -49,15 +49,26 @@ fn addresses(config: &Config, reader: &Reader) {
         );
         problem.advice("name an address, or add [server.tls]");
     }
+    let server = &config.server;
+    let nobody = |tls: &super::Tls| tls.listen.is_empty() && server.admin_tls.is_none();
+    if server.tls.as_ref().is_some_and(nobody) && fronts::address(server, true).is_none() {
+        let key = "server.tls.listen";
+        report
+            .warn(
+                reader.place(key),
+                key,
+                "is empty: nobody is served with TLS",
+            )
+            .advice("name an address, or leave out [server.tls]");
+    }
     let all: Vec<_> = clients
         .into_iter()
         .chain([("server.admin", config.server.admin)])
         .chain(
-            config
-                .server
-                .cluster
-                .iter()
-                .map(|one| ("server.cluster.listen", one.listen)),
+            [false, true]
+                .map(|tls| fronts::address(&config.server, tls))
+                .into_iter()
+                .flatten(),
         )
         .collect();
     for (place, (key, address)) in all.iter().enumerate() {
@@ -289,12 +300,16 @@ fn passwords(config: &Config, reader: &Reader) {
             .warn(span, "tenant", what)
             .advice("add password_hash; `entremet hash-password` makes it");
     }
-    let outside = |address: &&SocketAddr| !address.ip().is_loopback();
-    if let Some(address) = config.server.listen.iter().find(outside) {
+    let plain = config.server.listen.iter().map(|a| ("server.listen", *a));
+    let mut plain = plain.chain(fronts::address(&config.server, false));
+    if let Some((key, address)) = plain.find(|(_, address)| !address.ip().is_loopback()) {
         let what =
             format!("{address} is open to the network without TLS: passwords travel readable");
-        let problem = report.warn(reader.place("server.listen"), "server.listen", what);
-        problem.advice("add [server.tls], or listen on 127.0.0.1");
+        let advice = match key {
+            "server.listen" => "add [server.tls], or listen on 127.0.0.1",
+            _ => "take tls_listen instead, or listen on 127.0.0.1",
+        };
+        report.warn(reader.place(key), key, what).advice(advice);
     }
     open_default(config, reader, &mut report);
     operators(config, &mut report);
@@ -305,14 +320,13 @@ fn passwords(config: &Config, reader: &Reader) {
 fn open_default(config: &Config, reader: &Reader, report: &mut settings::problem::Report) {
     if config.tenants.is_empty() {
         let known = |tls: &&super::Tls| tls.files.client_ca.is_none();
-        let tls = config
-            .server
-            .tls
-            .iter()
-            .filter(known)
-            .flat_map(|tls| &tls.listen);
-        let all = config.server.listen.iter().map(|a| ("server.listen", a));
-        let mut all = all.chain(tls.map(|a| ("server.tls.listen", a)));
+        let server = &config.server;
+        let tls = server.tls.iter().filter(known).flat_map(|tls| {
+            let own = tls.listen.iter().map(|a| ("server.tls.listen", *a));
+            own.chain(fronts::address(server, true))
+        });
+        let plain = server.listen.iter().map(|a| ("server.listen", *a));
+        let mut all = plain.chain(fronts::address(server, false)).chain(tls);
         if let Some((key, address)) = all.find(|(_, address)| !address.ip().is_loopback()) {
             let what = format!(
                 "{address} is open to the network, and without a [[tenant]] whoever connects may administer the server"

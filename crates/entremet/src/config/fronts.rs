@@ -1,14 +1,27 @@
 //! `[server.cluster]`: several servers before one cluster, which clients see as the nodes of one.
 
+use std::net::SocketAddr;
+
+use front::{Both, Endpoint};
 use server::FrontsOptions;
 use settings::{Reader, Section};
 
-use super::{upstream, Config, Overrides};
+use super::{upstream, Cluster, Config, Overrides, Server};
+
+/// The keys that say where clients connect, and those that say what they are told instead.
+const LISTEN: Both<&str> = Both {
+    plain: "listen",
+    tls: "tls_listen",
+};
+const ANNOUNCE: Both<&str> = Both {
+    plain: "announce",
+    tls: "tls_announce",
+};
 
 /// What is said of it; none: nothing, or it is incomplete.
-pub(super) fn read(section: &Section, overrides: &Overrides) -> Option<FrontsOptions> {
-    let given = section.get("listen");
-    let announce: Option<String> = section.get("announce");
+pub(super) fn read(section: &Section, overrides: &Overrides) -> Option<Cluster> {
+    let given: Both<Option<SocketAddr>> = Both::each(|tls| section.get(LISTEN.of(tls)));
+    let announce = Both::each(|tls| announced(section, ANNOUNCE.of(tls)));
     let node: Option<String> = section.get("node");
     let divide_weights = section.get_or_default("divide_weights");
     let node = overrides.node.clone().or(node);
@@ -16,74 +29,116 @@ pub(super) fn read(section: &Section, overrides: &Overrides) -> Option<FrontsOpt
         let what = format!("is no address of a node: {why}");
         section.error("node", &what, "write HOST:PORT");
     }
-    let announce = announce.and_then(|text| {
-        let place = place(&text);
-        if place.is_none() {
-            section.error("announce", "is no address", "write HOST:PORT");
-        }
-        place
-    });
-    let Some(listen) = overrides.cluster_listen.or(given) else {
-        if overrides.node.is_some() && !section.present() {
-            let what = "has no effect: this server is not one of several";
-            section.error("node", what, "give --cluster-listen, too");
-        }
-        return None;
+    let listen = Both {
+        plain: overrides.cluster_listen.or(given.plain),
+        ..given
     };
-    if listen.ip().is_unspecified() && !section.gives("announce") {
-        let what = format!("{listen} is no address that clients could be told");
-        section.error(
-            "listen",
-            &what,
-            "add announce = \"HOST:PORT\", or name an address of this machine",
-        );
+    if listen == Both::default() {
+        nowhere(section, overrides);
+        return None;
     }
-    Some(FrontsOptions {
+    for tls in [false, true] {
+        told_of(section, tls, *listen.of(tls));
+    }
+    told_apart(section, &listen, &announce);
+    Some(Cluster {
         listen,
-        announce,
-        node,
-        divide_weights,
+        options: FrontsOptions {
+            announce,
+            node,
+            divide_weights,
+        },
     })
 }
 
-/// `HOST:PORT`. None: it is none.
-fn place(text: &str) -> Option<(String, u16)> {
-    let (host, port) = text.rsplit_once(':')?;
-    let bare = host.strip_prefix('[').and_then(|v6| v6.strip_suffix(']'));
-    let host = match bare {
-        Some(v6) => v6,
-        None if host.contains(':') => return None,
-        None => host,
+fn announced(section: &Section, key: &str) -> Option<Endpoint> {
+    let text: String = section.get(key)?;
+    let place = Endpoint::read(&text);
+    if place.is_none() {
+        section.error(key, "is no address", "write HOST:PORT");
+    }
+    place
+}
+
+/// Cluster-aware clients have no address.
+fn nowhere(section: &Section, overrides: &Overrides) {
+    // One that is wrong is reported already.
+    let given = LISTEN.all().into_iter().any(|key| section.gives(key));
+    if section.present() && !given {
+        let what = "is missing, and so is tls_listen: cluster-aware clients have no address";
+        let advice = "add listen = \"HOST:PORT\", or tls_listen, or both";
+        section.error("listen", what, advice);
+    } else if !section.present() && overrides.node.is_some() {
+        let what = "has no effect: this server is not one of several";
+        section.error("node", what, "give --cluster-listen, too");
+    }
+}
+
+/// Clients of this kind must be told an address, if they have one.
+fn told_of(section: &Section, tls: bool, listen: Option<SocketAddr>) {
+    let (key, announce) = (LISTEN.of(tls), ANNOUNCE.of(tls));
+    match listen {
+        Some(listen) if listen.ip().is_unspecified() && !section.gives(announce) => {
+            let what = format!("{listen} is no address that clients could be told");
+            let advice =
+                format!("add {announce} = \"HOST:PORT\", or name an address of this machine");
+            section.error(key, &what, &advice);
+        }
+        None if section.gives(announce) && !section.gives(key) => {
+            let what = format!("has no effect: there is no {key}");
+            section.error(announce, &what, &format!("add {key}, or leave it out"));
+        }
+        _ => {}
+    }
+}
+
+/// Clients with TLS and those without cannot be told the same place.
+fn told_apart(
+    section: &Section,
+    listen: &Both<Option<SocketAddr>>,
+    announce: &Both<Option<Endpoint>>,
+) {
+    let Some(key) = ANNOUNCE.all().into_iter().find(|key| section.gives(key)) else {
+        return;
     };
-    let port = port.parse().ok().filter(|port| *port > 0)?;
-    let good = !host.is_empty() && !host.contains(|letter: char| letter.is_whitespace());
-    good.then(|| (host.to_owned(), port))
+    let told = Both::each(|tls| {
+        let bound = (*listen.of(tls))?;
+        Some(announce.of(tls).clone().unwrap_or_else(|| bound.into()))
+    });
+    if let Some(place) = told.plain.filter(|plain| told.tls.as_ref() == Some(plain)) {
+        let what = format!("clients with TLS and those without would both be told {place}");
+        section.error(key, &what, "give each its own port");
+    }
+}
+
+/// Where cluster-aware clients connect, after the key that says it.
+pub(super) fn address(server: &Server, tls: bool) -> Option<(&'static str, SocketAddr)> {
+    let key = match tls {
+        true => "server.cluster.tls_listen",
+        false => "server.cluster.listen",
+    };
+    let listen = &server.cluster.as_ref()?.listen;
+    listen.of(tls).map(|address| (key, address))
 }
 
 /// What of the rest of the configuration contradicts that it is one of several fronts.
 pub(super) fn check(config: &Config, reader: &Reader) {
+    let server = &config.server;
+    if server.cluster.is_none() {
+        return;
+    }
+    let mut report = reader.report.borrow_mut();
     let cluster = |upstream: &server::UpstreamOptions| upstream.cluster;
-    if config.server.cluster.is_some() && !config.engine.upstream.as_ref().is_some_and(cluster) {
+    if !config.engine.upstream.as_ref().is_some_and(cluster) {
         let what = "has no effect: engine.kind is not \"redis-cluster\", and this server stands before no cluster";
-        reader
-            .report
-            .borrow_mut()
+        report
             .error(reader.place("server.cluster"), "server.cluster", what)
             .advice("set engine.kind = \"redis-cluster\", or leave it out");
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::place;
-
-    #[test]
-    fn what_is_announced_has_a_host_and_a_port() {
-        let some = |host: &str, port| Some((host.to_owned(), port));
-        assert_eq!(place("a.example:7"), some("a.example", 7));
-        assert_eq!(place("[::1]:7"), some("::1", 7));
-        for wrong in ["a", ":7", "a:", "a:0", "a:x", "::1:7", "a b:7", "[]:7"] {
-            assert_eq!(place(wrong), None, "{wrong}");
-        }
+    if let Some((key, _)) = address(server, true).filter(|_| server.tls.is_none()) {
+        let what = "needs a certificate: there is no [server.tls]";
+        report
+            .error(reader.place(key), key, what)
+            .advice("add [server.tls] with cert and key; its listen may be []");
     }
 }

@@ -24,6 +24,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use front::Both;
 use policy::dispatch::Discipline;
 use policy::slo::admission::Admission;
 use policy::slo::control::Policy;
@@ -106,7 +107,7 @@ pub struct Server {
     /// TLS.
     pub tls: Option<Tls>,
     /// It is one of several fronts before a cluster.
-    pub cluster: Option<FrontsOptions>,
+    pub cluster: Option<Cluster>,
 }
 
 impl Server {
@@ -139,6 +140,15 @@ pub struct TlsFiles {
     pub key: PathBuf,
     /// Whose signature a client's certificate must bear.
     pub client_ca: Option<PathBuf>,
+}
+
+/// `server.cluster`: how it is one of several fronts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cluster {
+    /// Where cluster-aware clients connect, at one address at least.
+    pub listen: Both<Option<SocketAddr>>,
+    /// What else is said of it.
+    pub options: FrontsOptions,
 }
 
 /// `[engine]`: where and how data is stored.

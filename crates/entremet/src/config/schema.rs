@@ -51,14 +51,16 @@ const KEYS: &[Key] = &[
     key("server.slow_log_over", TimeOrNever("0s", "1h"), Value("\"10ms\""), Reload, "Commands that run longer go to the tenant's slow log."),
     key("server.slow_log_length", Integer(0, 100_000), Value("128"), Reload, "Entries kept in each tenant's slow log."),
     key("server.tls", Table, Unset("no TLS"), Start, "Serves TLS 1.2 and 1.3, too."),
-    key("server.tls.listen", Addresses, Required, Start, "Where clients connect with TLS."),
+    key("server.tls.listen", Addresses, Required, Start, "Where clients connect with TLS. `[]` with a `cluster.tls_listen` leaves that only."),
     key("server.tls.cert", Path, Required, Reload, "Certificate chain, PEM, the server's own first."),
     key("server.tls.key", Path, Required, Reload, "Private key of the certificate, PEM (PKCS#8, PKCS#1 or SEC1)."),
     key("server.tls.client_ca", Path, Unset("clients need no certificate"), Reload, "Clients must show a certificate that one of these has signed, PEM."),
 
     key("server.cluster", Table, Unset("clients see this server alone"), Start, "Before a Redis Cluster: makes this server one of several fronts, which cluster-aware clients see as the nodes of one cluster ([how](../guide/cluster.md))."),
-    key("server.cluster.listen", Address, Required, Start, "Where cluster-aware clients connect without TLS, after they were told to. It serves what has its home at this front, and answers `MOVED` to the rest."),
+    key("server.cluster.listen", Address, Unset("only `tls_listen`"), Start, "Where cluster-aware clients connect without TLS, after they were told to. It serves what has its home at this front, and answers `MOVED` to the rest."),
     key("server.cluster.announce", Text("HOST:PORT"), Unset("`server.cluster.listen`"), Start, "What clients are told instead, if that is not how they reach it."),
+    key("server.cluster.tls_listen", Address, Unset("only `listen`"), Start, "The same with TLS, with the certificate of `server.tls`. One of the two is needed. Clients with TLS are told of places with TLS only, and others of the others."),
+    key("server.cluster.tls_announce", Text("HOST:PORT"), Unset("`server.cluster.tls_listen`"), Start, "What clients with TLS are told instead."),
     key("server.cluster.node", Text("HOST:PORT"), Unset("the only node of the cluster on the same host"), Start, "The node of the cluster before which this front stands: it is the home of what that node has."),
     key("server.cluster.divide_weights", Flag, Value("true"), Start, "Whether a tenant's weight is one of all fronts together, and is where the tenant is served. `false`, for comparison: each front goes by all of it."),
 

@@ -5,11 +5,11 @@ use std::fmt::{Display, Write};
 use device::BESIDE_DATA;
 use policy::words::Words;
 use server::tenants::Password;
-use server::{FrontsOptions, UpstreamOptions};
+use server::UpstreamOptions;
 
 use super::footprint::{whole, Footprint};
 use super::upstream::{OF_CLUSTERS, OF_STORAGE};
-use super::{Config, Memory, Server, Tenant};
+use super::{Cluster, Config, Memory, Server, Tenant};
 
 /// What the server would do, in words.
 pub fn words(config: &Config) -> String {
@@ -44,7 +44,7 @@ fn server(text: &mut String, server: &Server) {
             format_args!("Clients connect to {} without TLS.", list(&server.listen)),
         );
     }
-    if let Some(tls) = &server.tls {
+    if let Some(tls) = server.tls.as_ref().filter(|tls| !tls.listen.is_empty()) {
         let certificates = match &tls.files.client_ca {
             Some(path) => format!(", with a certificate signed by one of {}", path.display()),
             None => String::new(),
@@ -188,7 +188,7 @@ fn storage(text: &mut String, config: &Config) {
 }
 
 /// Before which engine it stands.
-fn before(text: &mut String, upstream: &UpstreamOptions, fronts: Option<&FrontsOptions>) {
+fn before(text: &mut String, upstream: &UpstreamOptions, fronts: Option<&Cluster>) {
     let user = match (&upstream.user, &upstream.password) {
         (Some(user), _) => format!(" as {user}"),
         (None, Some(_)) => " with a password".into(),
@@ -216,29 +216,34 @@ fn before(text: &mut String, upstream: &UpstreamOptions, fronts: Option<&FrontsO
 }
 
 /// How it is one of several fronts.
-fn one_of_several(text: &mut String, fronts: Option<&FrontsOptions>) {
+fn one_of_several(text: &mut String, fronts: Option<&Cluster>) {
     let Some(fronts) = fronts else {
         return line(
             text,
             "Clients see this server alone, also those that know of clusters.",
         );
     };
-    let told = match &fronts.announce {
-        Some((host, port)) => format!(" (they are told {host}:{port})"),
-        None => String::new(),
-    };
-    let node = match &fronts.node {
+    let at = [(false, ""), (true, " with TLS")].map(|(tls, how)| {
+        let listen = (*fronts.listen.of(tls))?;
+        let told = match fronts.options.announce.of(tls) {
+            Some(place) => format!(" (they are told {place})"),
+            None => String::new(),
+        };
+        Some(format!("{listen}{how}{told}"))
+    });
+    let at: Vec<String> = at.into_iter().flatten().collect();
+    let node = match &fronts.options.node {
         Some(node) => format!("the node {node}"),
         None => "the only node of the cluster on this host, if there is one".into(),
     };
     line(
         text,
         format_args!(
-            "It is one of several fronts. Clients that know of clusters connect to {}{told} for what {node} has, and to the other fronts for the rest.",
-            fronts.listen
+            "It is one of several fronts. Clients that know of clusters connect to {} for what {node} has, and to the other fronts for the rest.",
+            list(&at)
         ),
     );
-    if !fronts.divide_weights {
+    if !fronts.options.divide_weights {
         line(
             text,
             "Each front goes by the whole weight of a tenant, wherever else that is served.",

@@ -1,6 +1,7 @@
 //! From the configuration's words to what the server is started with.
 
 use std::error::Error;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use server::tenants::{TenantSpec, DEFAULT};
@@ -72,7 +73,11 @@ pub fn of(
             ..engine::EngineOptions::new(&engine.path)
         },
         upstream: engine.upstream.clone().map(|upstream| UpstreamOptions {
-            fronts: config.server.cluster.clone(),
+            fronts: config
+                .server
+                .cluster
+                .as_ref()
+                .map(|one| one.options.clone()),
             ..upstream
         }),
         data: engine.path.clone(),
@@ -148,17 +153,23 @@ fn tenant(tenant: &config::Tenant) -> TenantSpec {
 }
 
 fn listen(config: &Config, certificates: &Certificates) -> Vec<Listen> {
-    let plain = config.server.listen.iter().map(|addr| Listen {
-        addr: *addr,
-        tls: None,
-    });
-    let mut listen: Vec<Listen> = plain.collect();
-    if let (Some(tls), Some(loaded)) = (&config.server.tls, &certificates.clients) {
-        let served = Arc::new(Tls::new(Arc::clone(&loaded.config)));
-        listen.extend(tls.listen.iter().map(|addr| Listen {
+    let server = &config.server;
+    let mut listen = Vec::new();
+    let mut add = |addresses: &[SocketAddr], tls: Option<&Arc<Tls>>, aware| {
+        listen.extend(addresses.iter().map(|addr| Listen {
             addr: *addr,
-            tls: Some(Arc::clone(&served)),
+            tls: tls.cloned(),
+            aware,
         }));
+    };
+    let aware = server.cluster.as_ref().map(|cluster| cluster.listen);
+    let aware = aware.unwrap_or_default();
+    add(&server.listen, None, false);
+    add(aware.plain.as_slice(), None, true);
+    if let (Some(tls), Some(loaded)) = (&server.tls, &certificates.clients) {
+        let served = Arc::new(Tls::new(Arc::clone(&loaded.config)));
+        add(&tls.listen, Some(&served), false);
+        add(aware.tls.as_slice(), Some(&served), true);
     }
     listen
 }

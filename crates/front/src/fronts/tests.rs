@@ -1,15 +1,25 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::peer::Both;
 use crate::slot::{part, SLOTS};
 
 const SECOND: u64 = 1_000_000_000;
 
+fn endpoint(from: u16, number: usize) -> Endpoint {
+    Endpoint {
+        host: "h".into(),
+        port: from + number as u16,
+    }
+}
+
 fn peer(number: usize, node: Option<usize>) -> Peer {
     Peer {
         id: format!("{number:040x}"),
-        host: "h".into(),
-        port: 7_000 + number as u16,
+        at: Both {
+            plain: Some(endpoint(7_000, number)),
+            tls: Some(endpoint(8_000, number)),
+        },
         node: node.map(|node| format!("n:{node}")),
     }
 }
@@ -71,47 +81,61 @@ fn while_nothing_can_be_read_nobody_is_gone() {
 }
 
 #[test]
-fn what_is_no_entry_is_not_taken_for_a_front() {
-    let one = peer(1, Some(3));
-    let read = |id: &str, text: &str| Peer::read(id, text);
-    assert_eq!(
-        read(&one.id, &one.entry(9)),
-        Some((one.clone(), "9".to_owned()))
-    );
-    for (id, text) in [
-        ("1", "9 h 7001 -"),
-        (&one.id, "9 h x -"),
-        (&one.id, "9 h 7001"),
-        (&one.id, "9 h 7001 - more"),
-        (&one.id, "9  7001 -"),
-    ] {
-        assert_eq!(read(id, text), None, "{text}");
-    }
-}
-
-#[test]
 fn a_tenant_with_one_partition_has_one_home_and_the_others_behind_it() {
-    let fronts = (0..3).map(|number| peer(number, Some(number))).collect();
-    let homes = Homes::new(fronts, topology(3), &peer(0, None).id, 0).expect("me");
+    let fronts: Vec<Peer> = (0..3).map(|number| peer(number, Some(number))).collect();
+    let homes = Homes::new(&fronts, topology(3), &peer(0, None).id, false, 0).expect("me");
     let shards = homes.shards(&Space::of("a"));
     assert_eq!(shards.len(), 1);
     assert_eq!(shards[0].ranges, [(0, SLOTS - 1)]);
     assert_eq!(shards[0].others.len(), 2);
-    assert!(Homes::new(vec![peer(1, None)], topology(3), &peer(0, None).id, 0).is_none());
+    assert!(Homes::new(&fronts[1..], topology(3), &peer(0, None).id, false, 0).is_none());
+}
+
+#[test]
+fn a_front_is_shown_with_both_its_ports_where_they_are_at_one_host() {
+    let mut front = peer(1, None);
+    let shown = |front: &Peer, tls| {
+        let home = Home::of(front, tls)?;
+        Some((home.at.port, home.other_port))
+    };
+    assert_eq!(shown(&front, false), Some((7_001, Some(8_001))));
+    assert_eq!(shown(&front, true), Some((8_001, Some(7_001))));
+    front.at.tls = Endpoint::read("other:8001");
+    assert_eq!(shown(&front, false), Some((7_001, None)));
+    front.at.tls = None;
+    assert_eq!(shown(&front, false), Some((7_001, None)));
+    assert_eq!(shown(&front, true), None);
 }
 
 proptest! {
     #[test]
-    fn each_slot_has_one_home_which_stands_before_its_node_if_any_does(
-        before in proptest::collection::vec(proptest::option::of(0..6usize), 1..6),
+    fn each_slot_has_one_home_that_clients_reach_which_stands_before_its_node_if_any_does(
+        before in proptest::collection::vec(
+            (proptest::option::of(0..6usize), any::<bool>(), any::<bool>()),
+            1..6,
+        ),
         nodes in 1..6usize,
         parts in 1..=64u16,
+        tls in any::<bool>(),
     ) {
-        let fronts: Vec<Peer> =
-            before.iter().enumerate().map(|(number, node)| peer(number, *node)).collect();
+        let peers = before.iter().enumerate().map(|(number, (node, plain, with_tls))| {
+            let mut peer = peer(number, *node);
+            peer.at.plain.take_if(|_| !plain);
+            peer.at.tls.take_if(|_| !with_tls);
+            peer
+        });
+        let peers: Vec<Peer> = peers.collect();
+        let reached: Vec<&Peer> = peers.iter().filter(|peer| peer.at.of(tls).is_some()).collect();
         let topology = topology(nodes);
-        let homes = Homes::new(fronts.clone(), Arc::clone(&topology), &fronts[0].id, 0)
-            .expect("me");
+        let homes = Homes::new(&peers, Arc::clone(&topology), &peers[0].id, tls, 0);
+        prop_assert_eq!(homes.is_some(), !reached.is_empty());
+        let Some(homes) = homes else {
+            return Ok(());
+        };
+        let fronts = homes.fronts();
+        let ids = |front: &Home| (front.id.clone(), Some(front.at.clone()));
+        let expected = reached.iter().map(|peer| (peer.id.clone(), peer.at.of(tls).clone()));
+        prop_assert!(fronts.iter().map(ids).eq(expected));
         let space = Space::in_parts("t", parts);
         let shards = homes.shards(&space);
         let mut seen = vec![None; usize::from(SLOTS)];
@@ -123,14 +147,14 @@ proptest! {
             }
         }
         for slot in 0..SLOTS {
-            let front = seen[usize::from(slot)].expect("a home");
+            let front = &fronts[seen[usize::from(slot)].expect("a home")];
             let real = space.slot(part(slot, parts));
             let node = topology.owner(real);
             let any = fronts.iter().any(|front| front.node.as_deref() == node);
-            prop_assert!(!any || fronts[front].node.as_deref() == node);
-            let its = homes.elsewhere(real).unwrap_or(&homes.fronts()[homes.me()]);
-            prop_assert_eq!(its, &fronts[front]);
-            prop_assert_eq!(homes.mine(node.expect("an owner")), front == 0);
+            prop_assert!(!any || front.node.as_deref() == node);
+            let mine = front.id == peers[0].id;
+            prop_assert_eq!(homes.elsewhere(real), (!mine).then_some(front));
+            prop_assert_eq!(homes.mine(node.expect("an owner")), mine);
         }
         let shown = shards.iter().map(|shard| 1 + shard.others.len()).sum::<usize>();
         prop_assert_eq!(shown, fronts.len());
@@ -142,8 +166,8 @@ proptest! {
         before in proptest::collection::vec(proptest::option::of(0..6usize), 2..6),
         gone in any::<proptest::sample::Index>(),
     ) {
-        let fronts: Vec<Peer> =
-            before.iter().enumerate().map(|(number, node)| peer(number, *node)).collect();
+        let peers = before.iter().enumerate().map(|(number, node)| peer(number, *node));
+        let fronts: Vec<Home> = peers.filter_map(|peer| Home::of(&peer, false)).collect();
         let mut rest = fronts.clone();
         let gone = rest.remove(gone.index(fronts.len()));
         for node in 0..6 {
@@ -190,8 +214,8 @@ proptest! {
                     for (node, home) in now.into_iter().enumerate() {
                         list[home].node = Some(format!("n:{node}"));
                     }
-                    let homes =
-                        Homes::new(list, Arc::clone(&topology), &fronts[me].id, at * 1_000_000);
+                    let (topology, me) = (Arc::clone(&topology), &fronts[me].id);
+                    let homes = Homes::new(&list, topology, me, false, at * 1_000_000);
                     seen = homes.map(|homes| match &seen {
                         Some((before, _)) => (homes.after(before), now),
                         None => (homes, now),

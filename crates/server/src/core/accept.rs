@@ -14,7 +14,6 @@ use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Poll, Token};
 use policy::Nanos;
 use rustix::io::Errno;
-use rustls::ServerConfig;
 use socket2::{SockRef, TcpKeepalive};
 use stage::Admitted;
 use telemetry::Class;
@@ -49,7 +48,7 @@ const HASTY: &[u8] = b"-ERR too many new connections from your address, try agai
 
 /// The listening sockets.
 pub struct Door {
-    listeners: Vec<(TcpListener, Option<Arc<Tls>>)>,
+    listeners: Vec<(TcpListener, Listen)>,
     /// Where the next look begins, so that none keeps another waiting.
     first: usize,
     /// The core that the next connection goes to.
@@ -64,8 +63,8 @@ pub struct Door {
 
 /// What a look at the door found.
 enum Look {
-    /// A connection.
-    Knock(TcpStream, SocketAddr, Option<Arc<ServerConfig>>),
+    /// A connection, and where it came.
+    Knock(TcpStream, SocketAddr, Listen),
     /// One that has gone again.
     Lost,
     /// Nobody, at any of the listeners.
@@ -104,7 +103,7 @@ impl Door {
             poll.registry()
                 .register(&mut listener, token, Interest::READABLE)
                 .map_err(named)?;
-            listeners.push((listener, listen.tls.clone()));
+            listeners.push((listener, listen.clone()));
         }
         Ok(Self {
             listeners,
@@ -130,12 +129,10 @@ impl Door {
     /// Looks once.
     fn look(&mut self) -> Look {
         for _ in 0..self.listeners.len() {
-            let (listener, tls) = &self.listeners[self.first];
+            let (listener, listen) = &self.listeners[self.first];
             self.first = (self.first + 1) % self.listeners.len();
             let error = match listener.accept() {
-                Ok((stream, addr)) => {
-                    return Look::Knock(stream, addr, tls.as_deref().map(Tls::get))
-                }
+                Ok((stream, addr)) => return Look::Knock(stream, addr, listen.clone()),
                 Err(error) => error,
             };
             match Errno::from_io_error(&error) {
@@ -207,8 +204,8 @@ impl Core {
     /// Takes connections; true if there may be more.
     fn accept(&self, door: &mut Door, now: Nanos, used: &mut Used) -> bool {
         for _ in 0..ACCEPT_MAX {
-            let (stream, addr, tls) = match door.look() {
-                Look::Knock(stream, addr, tls) => (stream, addr, tls),
+            let (stream, addr, listen) = match door.look() {
+                Look::Knock(stream, addr, listen) => (stream, addr, listen),
                 Look::Lost => continue,
                 Look::Nobody => return false,
                 Look::Starved(error) => {
@@ -223,7 +220,7 @@ impl Core {
                 tracing::info!("connections are accepted again");
             }
             used.requests += 1;
-            match self.welcome(stream, addr, tls.as_ref(), now) {
+            match self.welcome(stream, addr, &listen, now) {
                 Ok(Some(connection)) => {
                     let core = door.next_core(self.mailboxes.len());
                     self.mailboxes[core].send(Message::Adopt(connection));
@@ -239,7 +236,7 @@ impl Core {
         &self,
         mut stream: TcpStream,
         addr: SocketAddr,
-        tls: Option<&Arc<ServerConfig>>,
+        listen: &Listen,
         now: Nanos,
     ) -> io::Result<Option<Box<Connection>>> {
         let shared = &self.shared;
@@ -252,12 +249,12 @@ impl Core {
             refuse(&mut stream, FULL, &shared.counters.rejected);
             return Ok(None);
         }
-        let local = stream.local_addr()?;
         let nobody = shared.tenants.nobody();
         let who = Newcomer {
             addr,
-            local_addr: local,
-            tls: tls.is_some(),
+            local_addr: stream.local_addr()?,
+            tls: listen.tls.is_some(),
+            aware: listen.aware,
         };
         let client = shared.clients.enter(who, shared.steady_ms(), nobody);
         let Some((hold, gone)) = shared.house.come(now, &client) else {
@@ -266,12 +263,13 @@ impl Core {
             return Ok(None);
         };
         self.displace(gone);
+        let tls = listen.tls.as_deref().map(Tls::get);
         let keepalive = TcpKeepalive::new()
             .with_time(KEEPALIVE)
             .with_interval(KEEPALIVE / 3);
         let socket = SockRef::from(&stream)
             .set_tcp_keepalive(&keepalive)
-            .and_then(|()| Socket::new(stream, tls));
+            .and_then(|()| Socket::new(stream, tls.as_ref()));
         match socket {
             Ok(socket) => {
                 let connection = Connection::new(client, socket, hold, Arc::clone(nobody));

@@ -2,22 +2,45 @@
 //! every hash slot.
 //!
 //! `INFO` says `cluster_enabled:0`, since a plain client is served by any of them; but clients that
-//! are set to cluster mode ask for the map at once, and the true one leads them on.
+//! are set to cluster mode ask for the map at once, and the true one leads them on. Those with TLS
+//! are told of places with TLS only, and others of the others.
 
 use std::sync::Arc;
 
 use commands::ClusterCommand;
-use front::{Health, Shard, Space, ONLINE, SLOTS};
+use front::{Endpoint, Health, Home, Shard, Space, ONLINE, SLOTS};
 
 use super::Visit;
 
 /// One node of the map.
 struct Node {
     id: String,
-    host: String,
-    port: u16,
+    at: Endpoint,
+    /// Its port at the same host for clients of the other kind.
+    other_port: Option<u16>,
     /// The node of the engine's cluster that it stands before.
     before: Option<String>,
+}
+
+impl Node {
+    fn of(front: &Home) -> Self {
+        Self {
+            id: front.id.clone(),
+            at: front.at.clone(),
+            other_port: front.other_port,
+            before: front.node.clone(),
+        }
+    }
+
+    /// This server: the address by which the client reached it is one that works.
+    fn here(visit: &Visit<'_>) -> Self {
+        Self {
+            id: visit.shared.run_id.clone(),
+            at: visit.client.local_addr.into(),
+            other_port: None,
+            before: None,
+        }
+    }
 }
 
 /// What a tenant's clients see.
@@ -35,41 +58,42 @@ impl Map {
         Self::of_fronts(visit).unwrap_or_else(|| Self::of_one(visit))
     }
 
-    /// Several fronts; none: this server is not one of several, or its client speaks TLS, for which
-    /// fronts have no addresses.
+    /// Several fronts; none: this server is not one of several, or none of them has a place for
+    /// clients of this kind.
     fn of_fronts(visit: &Visit<'_>) -> Option<Self> {
         let upstream = visit.shared.upstream.as_ref()?;
-        let homes = upstream.homes().filter(|_| !visit.client.tls)?;
+        let homes = upstream.homes();
+        let homes = homes.of(visit.client.tls).as_ref()?;
         let parts = upstream.parts(&visit.tenant.name)?;
-        let nodes = homes.fronts().iter().map(|front| Node {
-            id: front.id.clone(),
-            host: front.host.clone(),
-            port: front.port,
-            before: front.node.clone(),
+        let mut nodes: Vec<Node> = homes.fronts().iter().map(Node::of).collect();
+        let mut shards = homes.shards(&Space::in_parts(&visit.tenant.name, parts));
+        let me = homes.me().unwrap_or_else(|| {
+            // It has no such place and is the home of nothing. But libraries look for the one that
+            // they have asked.
+            let me = nodes.len();
+            nodes.push(Node::here(visit));
+            if let Some(shard) = shards.first_mut() {
+                shard.others.push(me);
+            }
+            me
         });
         Some(Self {
-            nodes: nodes.collect(),
+            nodes,
             health: upstream.found().health,
-            me: homes.me(),
-            shards: homes.shards(&Space::in_parts(&visit.tenant.name, parts)),
+            me,
+            shards,
         })
     }
 
-    /// This server alone: the address by which the client reached it is one that works.
+    /// This server alone.
     fn of_one(visit: &Visit<'_>) -> Self {
-        let addr = visit.client.local_addr;
         let found = visit.shared.upstream.as_ref().map(|engine| engine.found());
         let (health, nodes) = found
             .map(|found| (found.health, found.topology.nodes.clone()))
             .unzip();
         Self {
             health: health.unwrap_or_default(),
-            nodes: vec![Node {
-                id: visit.shared.run_id.clone(),
-                host: addr.ip().to_string(),
-                port: addr.port(),
-                before: None,
-            }],
+            nodes: vec![Node::here(visit)],
             me: 0,
             shards: vec![Shard {
                 front: 0,
@@ -123,7 +147,7 @@ fn nodes(visit: &mut Visit<'_>) {
     let mut text = String::new();
     for shard in &map.shards {
         for (front, role) in roles(shard) {
-            let Node { id, host, port, .. } = &map.nodes[front];
+            let Node { id, at, .. } = &map.nodes[front];
             let myself = if front == map.me { "myself," } else { "" };
             let (role, master, ranges) = match role {
                 "master" => ("master", "-", &shard.ranges[..]),
@@ -135,8 +159,7 @@ fn nodes(visit: &mut Visit<'_>) {
             });
             let ranges: String = ranges.collect();
             // The port of a cluster bus, after the `@`, is 0: there is none.
-            text +=
-                &format!("{id} {host}:{port}@0 {myself}{role} {master} 0 0 0 connected{ranges}\n");
+            text += &format!("{id} {at}@0 {myself}{role} {master} 0 0 0 connected{ranges}\n");
         }
     }
     visit.reply().verbatim(&text);
@@ -155,8 +178,8 @@ fn slots(visit: &mut Visit<'_>) {
             for (front, _) in roles(shard) {
                 let node = &map.nodes[front];
                 reply.array(4);
-                reply.bulk(node.host.as_bytes());
-                reply.int(i64::from(node.port));
+                reply.bulk(node.at.host.as_bytes());
+                reply.int(i64::from(node.at.port));
                 reply.bulk(node.id.as_bytes());
                 reply.map(0);
             }
@@ -181,14 +204,22 @@ fn shards(visit: &mut Visit<'_>) {
         reply.array(1 + shard.others.len());
         for (front, role) in roles(shard) {
             let node = &map.nodes[front];
-            reply.map(7);
+            let (own, other) = (Some(node.at.port), node.other_port);
+            let (plain, with_tls) = if tls { (other, own) } else { (own, other) };
+            let ports = [("port", plain), ("tls-port", with_tls)];
+            let ports = ports
+                .iter()
+                .filter_map(|(field, port)| Some((field, (*port)?)));
+            reply.map(6 + ports.clone().count());
             reply.bulk(b"id");
             reply.bulk(node.id.as_bytes());
-            reply.bulk(if tls { b"tls-port" } else { b"port" });
-            reply.int(i64::from(node.port));
+            for (field, port) in ports {
+                reply.bulk(field.as_bytes());
+                reply.int(i64::from(port));
+            }
             for (field, value) in [
-                ("ip", &node.host[..]),
-                ("endpoint", &node.host),
+                ("ip", &node.at.host[..]),
+                ("endpoint", &node.at.host),
                 ("role", role),
             ] {
                 reply.bulk(field.as_bytes());

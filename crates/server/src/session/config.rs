@@ -80,8 +80,8 @@ fn connections_max(visit: &Visit<'_>) -> usize {
 }
 
 fn bind(visit: &Visit<'_>) -> String {
-    let addresses = visit.shared.addresses.get().map_or(&[][..], Vec::as_slice);
-    let distinct: BTreeSet<String> = addresses.iter().map(|addr| addr.ip().to_string()).collect();
+    let addresses = visit.shared.bound(false);
+    let distinct: BTreeSet<String> = addresses.map(|(_, addr)| addr.ip().to_string()).collect();
     distinct.into_iter().collect::<Vec<_>>().join(" ")
 }
 

@@ -113,11 +113,9 @@ impl Lines {
 
 /// The port of the first address without TLS; 0: every client must speak TLS.
 pub fn plain_port(shared: &Shared) -> u16 {
-    let addresses = shared.addresses.get().into_iter().flatten();
-    let mut plain = addresses
-        .zip(&shared.options.listen)
-        .filter(|(_, listen)| listen.tls.is_none());
-    plain.next().map_or(0, |(addr, _)| addr.port())
+    let mut bound = shared.bound(false);
+    let plain = bound.find(|(listen, _)| listen.tls.is_none());
+    plain.map_or(0, |(_, addr)| addr.port())
 }
 
 fn server(facts: &Facts<'_>, lines: &mut Lines) {

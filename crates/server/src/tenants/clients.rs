@@ -77,6 +77,8 @@ pub struct Client {
     pub local_addr: SocketAddr,
     /// It speaks TLS.
     pub tls: bool,
+    /// It knows of the cluster of fronts: it came where the map leads.
+    pub aware: bool,
     /// When it came: ms by the clock that does not jump.
     pub created_ms: u64,
     /// When it last sent a command, by the same clock.
@@ -270,6 +272,8 @@ pub struct Newcomer {
     pub local_addr: SocketAddr,
     /// It speaks TLS.
     pub tls: bool,
+    /// It knows of the cluster of fronts.
+    pub aware: bool,
 }
 
 impl Clients {
@@ -280,6 +284,7 @@ impl Clients {
             addr: who.addr,
             local_addr: who.local_addr,
             tls: who.tls,
+            aware: who.aware,
             created_ms: now_ms,
             active_ms: AtomicU64::new(now_ms),
             last_command: Mutex::new("NULL"),
@@ -328,6 +333,7 @@ mod tests {
             addr: here,
             local_addr: here,
             tls: false,
+            aware: false,
         };
         let client = Clients::default().enter(who, 1_000, &tenant);
         assert!(!client.is_silent(3_000, 2_000) && client.is_silent(3_001, 2_000));
@@ -347,6 +353,7 @@ mod tests {
                 addr: here,
                 local_addr: here,
                 tls: false,
+                aware: false,
             };
             clients.enter(who, 1_000, tenant)
         };

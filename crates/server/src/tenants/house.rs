@@ -212,6 +212,7 @@ mod tests {
                 addr,
                 local_addr: addr,
                 tls: false,
+                aware: false,
             };
             clients.enter(who, 0, &nobody)
         };

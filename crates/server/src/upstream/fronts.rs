@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-use front::{Fronts, Homes, Peer, Topology, DEMAND, FRONTS, LEASE_NS, RATES};
+use front::{Both, Endpoint, Fronts, Homes, Peer, Topology, DEMAND, FRONTS, LEASE_NS, RATES};
 use policy::Nanos;
 use ring::digest;
 
@@ -37,20 +37,24 @@ pub struct Round<'u> {
 }
 
 impl<'u> Round<'u> {
-    /// For a front that cluster-aware clients reach at `at`, unless it is to announce another
-    /// place.
-    pub fn new(upstream: &'u Upstream, options: &'u FrontsOptions, at: SocketAddr) -> Self {
-        let (host, port) = match &options.announce {
-            Some((host, port)) => (host.clone(), *port),
-            None => (at.ip().to_string(), at.port()),
-        };
-        Self {
+    /// For a front that cluster-aware clients reach at `at`, unless it is to announce other
+    /// places. None: they reach it nowhere.
+    pub fn new(
+        upstream: &'u Upstream,
+        options: &'u FrontsOptions,
+        at: &Both<Option<SocketAddr>>,
+    ) -> Option<Self> {
+        let at = Both::each(|tls| {
+            let bound = (*at.of(tls))?;
+            let announced = options.announce.of(tls).clone();
+            Some(announced.unwrap_or_else(|| bound.into()))
+        });
+        Some(Self {
             upstream,
             options,
             me: Peer {
-                id: id(&host, port),
-                host,
-                port,
+                id: id(at.plain.as_ref().or(at.tls.as_ref())?),
+                at,
                 node: None,
             },
             beat: 0,
@@ -61,7 +65,7 @@ impl<'u> Round<'u> {
             topology: None,
             failed: false,
             divided_at: 0,
-        }
+        })
     }
 
     /// Writes and reads once. True: other fronts are the homes of things now.
@@ -97,22 +101,15 @@ impl<'u> Round<'u> {
             self.book = None;
             self.by_itself(house, now);
         }
-        let homes = Homes::new(there, Arc::clone(&found.topology), &self.me.id, now);
-        let mut known = self.upstream.homes.write();
-        let same = match (&*known, &homes) {
-            (Some(known), Some(homes)) => known.same_as(homes),
-            (None, None) => true,
-            _ => false,
+        let homes = |tls| {
+            let topology = Arc::clone(&found.topology);
+            Homes::new(&there, topology, &self.me.id, tls, now)
         };
-        if !same {
-            let homes = homes.map(|homes| match &*known {
-                Some(before) => homes.after(before),
-                None => homes,
-            });
-            *known = homes.map(Arc::new);
-        }
+        let homes = Both::each(homes);
+        let mut known = self.upstream.homes.write();
+        let other = follow(&mut known.plain, homes.plain) | follow(&mut known.tls, homes.tls);
         self.upstream.fronts_read_at.store(now, Ordering::Relaxed);
-        !same
+        other
     }
 
     fn exchange(&mut self, found: &Found) -> Result<front::Value, String> {
@@ -172,9 +169,27 @@ impl<'u> Round<'u> {
     }
 }
 
-/// The name of a front: it keeps it over restarts.
-fn id(host: &str, port: u16) -> String {
-    let hash = digest::digest(&digest::SHA256, format!("{host}:{port}").as_bytes());
+/// These are the homes from now on. True: they are others than before.
+fn follow(known: &mut Option<Arc<Homes>>, homes: Option<Homes>) -> bool {
+    let same = match (&*known, &homes) {
+        (Some(known), Some(homes)) => known.same_as(homes),
+        (None, None) => true,
+        _ => false,
+    };
+    if !same {
+        let homes = homes.map(|homes| match &*known {
+            Some(before) => homes.after(before),
+            None => homes,
+        });
+        *known = homes.map(Arc::new);
+    }
+    !same
+}
+
+/// The name of a front that is at this place, the one without TLS if there are two: it keeps it
+/// over restarts, and when it is given one with TLS, too.
+fn id(at: &Endpoint) -> String {
+    let hash = digest::digest(&digest::SHA256, at.to_string().as_bytes());
     let bytes = hash.as_ref().iter().take(20);
     bytes.map(|byte| format!("{byte:02x}")).collect()
 }
@@ -214,9 +229,10 @@ mod tests {
 
     #[test]
     fn a_front_keeps_its_name() {
-        assert_eq!(id("a", 1), id("a", 1));
-        assert_eq!(id("a", 1).len(), 40);
-        assert_ne!(id("a", 1), id("a", 2));
+        let id = |at: &str| id(&Endpoint::read(at).expect("an endpoint"));
+        // As all versions call it: other fronts and what is written down go by that.
+        assert_eq!(id("a:1"), "2b2c40a6706d9e5f320d553628313833e3668d8b");
+        assert_ne!(id("a:1"), id("a:2"));
     }
 
     #[test]

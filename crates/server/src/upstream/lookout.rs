@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use front::Both;
 use policy::Nanos;
 use stage::Clock;
 
@@ -49,7 +50,7 @@ impl Lookout {
     /// No thread can be started.
     pub fn start(
         upstream: Arc<Upstream>,
-        at: Option<SocketAddr>,
+        at: Both<Option<SocketAddr>>,
         clock: Arc<dyn Clock + Send + Sync>,
         house: impl House + 'static,
     ) -> io::Result<Self> {
@@ -61,9 +62,7 @@ impl Lookout {
         let thread = thread::Builder::new().name("lookout".into());
         let thread = thread.spawn(move || {
             let options = upstream.options.fronts.as_ref();
-            let mut round = options
-                .zip(at)
-                .map(|(options, at)| Round::new(&upstream, options, at));
+            let mut round = options.and_then(|options| Round::new(&upstream, options, &at));
             let mut go = || {
                 let found = upstream.found();
                 round

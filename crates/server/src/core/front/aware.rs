@@ -1,30 +1,26 @@
-//! Clients that know of the cluster of fronts: those that came to the address that the map of
-//! fronts names.
+//! Clients that know of the cluster of fronts: those that came where the map of fronts leads
+//! (`Client::aware`), by TLS or without.
 //!
 //! Everybody else is served wherever he asks. Who asks there for what has its home elsewhere is
 //! sent on with `MOVED`, and what goes over all keys goes over those at home here. While fronts may
 //! not agree yet where that is, everything is served where it is asked for: no client goes to and
 //! fro.
 
-use std::net::SocketAddr;
-
 use commands::{Flags, Spec};
-use front::{Space, Walk};
+use front::{Homes, Space, Walk};
 use policy::Nanos;
 use resp::Reply;
 
 use super::Front;
 use crate::connection::Connection;
 
-/// Whether a connection that reached `local` came to where cluster-aware clients come, `listen`.
-fn is_aware(local: SocketAddr, listen: SocketAddr) -> bool {
-    local.port() == listen.port() && (listen.ip().is_unspecified() || listen.ip() == local.ip())
-}
-
 impl Front {
-    pub(super) fn knows(&self, connection: &Connection) -> bool {
-        let listen = self.aware_at;
-        listen.is_some_and(|listen| is_aware(connection.client.local_addr, listen))
+    /// Which front is the home of what for a cluster-aware client, which is led to places of its
+    /// own kind; none: for others, and where no fronts are known.
+    fn homes_of(&self, connection: &Connection) -> Option<&Homes> {
+        let client = &connection.client;
+        let homes = self.homes.of(client.tls).as_deref();
+        homes.filter(|_| client.aware)
     }
 
     /// Whether a request, whose keys are of the partition `part`, is served here; its client takes
@@ -40,12 +36,14 @@ impl Front {
         (space, part): (&Space, Option<u16>),
         now: Nanos,
     ) -> Result<(), String> {
-        let homes = self.homes.as_ref().filter(|_| self.knows(connection));
-        let home = homes.zip(part).and_then(|(homes, part)| {
-            let slot = space.slot(part);
-            let agreed = homes.agreed(slot, self.upstream.fronts_read_at(), now);
-            homes.elsewhere(slot).filter(|_| agreed)
-        });
+        let home = self
+            .homes_of(connection)
+            .zip(part)
+            .and_then(|(homes, part)| {
+                let slot = space.slot(part);
+                let agreed = homes.agreed(slot, self.upstream.fronts_read_at(), now);
+                homes.elsewhere(slot).filter(|_| agreed)
+            });
         let Some(home) = home else {
             return Ok(());
         };
@@ -54,7 +52,7 @@ impl Front {
             return Ok(());
         }
         match slot() {
-            Some(slot) => Err(format!("MOVED {slot} {}:{}", home.host, home.port)),
+            Some(slot) => Err(format!("MOVED {slot} {}", home.at)),
             None => Ok(()),
         }
     }
@@ -63,7 +61,7 @@ impl Front {
     /// front is the home, since it asks the other fronts itself.
     pub(super) fn walked(&self, connection: &Connection) -> Vec<usize> {
         let serving = self.nodes.serving();
-        match self.homes.as_ref().filter(|_| self.knows(connection)) {
+        match self.homes_of(connection) {
             None => serving.to_vec(),
             Some(homes) => {
                 let mine = |place: &&usize| homes.mine(self.nodes.get(**place).name());
@@ -84,7 +82,7 @@ impl Front {
     /// Whether a cluster-aware client asks a front that is the home of nothing of its tenant's.
     pub(super) fn has_no_part(&mut self, connection: &Connection) -> bool {
         let space = self.space(&connection.tenant);
-        self.knows(connection)
+        connection.client.aware
             && !self.nodes.serving().is_empty()
             && space.is_some_and(|space| self.with_parts(connection, &space).is_empty())
     }
@@ -102,19 +100,5 @@ pub(super) fn nothing(walk: Walk, mut reply: Reply<'_>) {
         Walk::Count => reply.int(0),
         Walk::Delete => reply.ok(),
         Walk::Random => reply.null(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn who_came_to_the_address_of_the_map_is_known_by_that() {
-        let at = |text: &str| text.parse::<SocketAddr>().expect("an address");
-        assert!(is_aware(at("10.0.0.1:7"), at("10.0.0.1:7")));
-        assert!(is_aware(at("10.0.0.1:7"), at("0.0.0.0:7")));
-        assert!(!is_aware(at("10.0.0.1:7"), at("10.0.0.2:7")));
-        assert!(!is_aware(at("10.0.0.1:8"), at("0.0.0.0:7")));
     }
 }

@@ -170,7 +170,7 @@ impl Core {
             return self.encoded(front, key, connection, spec, none, used);
         };
         if args.len() > TURN_WORDS_MAX {
-            let (bytes, aware) = (args.len_bytes(), front.knows(connection));
+            let (bytes, aware) = (args.len_bytes(), connection.client.aware);
             let args = args.to_owned();
             return self.encode_elsewhere(key, connection, spec, bytes, move || {
                 let args = args.args();

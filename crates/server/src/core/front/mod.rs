@@ -40,11 +40,10 @@ mod walk;
 mod watch;
 mod weigh;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use commands::{Flags, Spec};
-use front::{Command, Elsewhere, Gather, Homes, Pieces, Shows, Space, Table, Walker};
+use front::{Both, Command, Elsewhere, Gather, Homes, Pieces, Shows, Space, Table, Walker};
 use policy::{Nanos, PrincipalId};
 use resp::Protocol;
 use smallvec::SmallVec;
@@ -203,10 +202,8 @@ pub struct Front {
     table: &'static Table,
     /// By principal.
     spaces: Vec<Option<Arc<Space>>>,
-    /// Where clients come that know of the cluster of fronts.
-    aware_at: Option<SocketAddr>,
-    /// Which front is the home of what.
-    homes: Option<Arc<Homes>>,
+    /// Which front is the home of what for clients of either kind.
+    homes: Both<Option<Arc<Homes>>>,
     /// Requests that are to be tried again, and when.
     later: Vec<(Nanos, Forward)>,
     /// Who has moved something large of late.
@@ -235,13 +232,12 @@ impl Front {
         let mut nodes = Nodes::new(cluster);
         nodes.follow(&found, upstream.readable(&found), now);
         let homes = upstream.homes();
-        nodes.settle_homes(homes.as_deref());
+        nodes.settle_homes(&homes);
         Some(Box::new(Self {
             cluster,
             nodes,
             table: found.table,
             spaces: Vec::new(),
-            aware_at: shared.aware_at.get().copied(),
             homes,
             later: Vec::new(),
             sizes: Sizes::default(),
@@ -344,7 +340,7 @@ impl Core {
             front.homes = front.upstream.homes();
             let replicas = front.upstream.readable(&found);
             front.nodes.follow(&found, replicas, now);
-            front.nodes.settle_homes(front.homes.as_deref());
+            front.nodes.settle_homes(&front.homes);
             self.make_stages(&front, now);
             self.front = Some(front);
         }

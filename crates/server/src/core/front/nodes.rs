@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use front::{Homes, Space, SLOTS};
+use front::{Both, Homes, Space, SLOTS};
 use parking_lot::MutexGuard;
 use policy::cost::device::Vop;
 use policy::cost::spans::{Member, Spans};
@@ -156,10 +156,13 @@ impl Nodes {
         self.serving = serving;
     }
 
-    /// Fronts are the homes of nodes as this says; none: there is this one only.
-    pub(super) fn settle_homes(&mut self, homes: Option<&Homes>) {
+    /// Fronts are the homes of nodes as these say; none: there is this one only. A node is another
+    /// front's if this one is its home for clients of neither kind.
+    pub(super) fn settle_homes(&mut self, homes: &Both<Option<Arc<Homes>>>) {
         for node in &mut self.nodes {
-            node.elsewhere = !node.reads && homes.is_some_and(|homes| !homes.mine(&node.name));
+            let mut known = homes.all().into_iter().flatten().peekable();
+            let others = known.peek().is_some() && known.all(|homes| !homes.mine(&node.name));
+            node.elsewhere = !node.reads && others;
         }
     }
 

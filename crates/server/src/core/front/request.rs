@@ -112,7 +112,7 @@ impl Core {
         let spec = command.spec;
         // Libraries that know of clusters ask for all commands as they connect. Who is refused that
         // does not wait and ask again, but takes the server for one that is broken.
-        let opens = spec.name == "command" && args.len() == 1 && front.knows(connection);
+        let opens = spec.name == "command" && args.len() == 1 && connection.client.aware;
         if let Some(flow) = self.not_let_in(key, connection, spec, opens, args, used) {
             return flow;
         }

@@ -34,7 +34,7 @@ impl Core {
         if let (Walk::Random, Some(space)) = (walk, front.space(&connection.tenant)) {
             nodes = front.with_parts(connection, &space);
         }
-        let asks_here = front.knows(connection) && !front.nodes.serving().is_empty();
+        let asks_here = connection.client.aware && !front.nodes.serving().is_empty();
         if nodes.is_empty() && asks_here {
             return self.told(connection, spec, |connection| {
                 let protocol = connection.session.state.protocol;

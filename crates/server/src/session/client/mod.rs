@@ -343,11 +343,11 @@ mod tests {
         let local_addr = "127.0.0.1:6380".parse().unwrap();
         let enter = |port: u16, owner| {
             let addr = ([10, 0, 0, 1], port).into();
-            let tls = false;
             let who = Newcomer {
                 addr,
                 local_addr,
-                tls,
+                tls: false,
+                aware: false,
             };
             clients.enter(who, 1_000, owner)
         };
