@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.cluster import Cluster, ClusterFront, NodeFront
+from harness.cluster import BothFront, Cluster, ClusterFront, NodeFront
+from harness.encrypted import certificate
 from harness.engine import Engine, Front, engines
 
 pytestmark = pytest.mark.ours
@@ -69,3 +70,15 @@ def before(tmp_path):
 def before_node(before):
     """A function that starts a server that cluster-aware clients see, at its port `aware`, before one node of a cluster."""
     return partial(before, kind=NodeFront)
+
+
+@pytest.fixture(scope="session")
+def pair(tmp_path_factory):
+    """A certificate of fronts, and its key."""
+    return certificate(tmp_path_factory.mktemp("certificate"), "front")
+
+
+@pytest.fixture(params=[False, True], ids=["plain", "tls"])
+def before_both(request, before, pair):
+    """A function that starts a server that clients reach before one node without TLS and with it. The test's clients come in the one way."""
+    return partial(before, kind=BothFront, pair=pair, tls=request.param)

@@ -1,11 +1,16 @@
-"""Three fronts before three nodes: clients that know of clusters see the fronts as one, and plain clients are served by any."""
+"""Three fronts before three nodes: clients that know of clusters see the fronts as one, and others are served by any. All of it without TLS and with it."""
 
+import re
+import signal
+import ssl
 import subprocess
+from functools import partial
 
 import pytest
 import redis
 
-from harness.cluster import know_each_other
+from harness.cluster import BothFront, know_each_other
+from harness.encrypted import Encrypted, certificate
 from harness.resp import ServerError
 from harness.server import ALPHA, Tenant
 from harness.waiting import eventually
@@ -16,10 +21,10 @@ NAMES = [f"k{number}" for number in range(200)]
 
 
 @pytest.fixture
-def trio(make_cluster, before_node):
+def trio(make_cluster, before_both):
     """Three engines, and a front before each, which all know of each other."""
     cluster = make_cluster()
-    fronts = [before_node(cluster, node, tenants=BOTH) for node in cluster.masters]
+    fronts = [before_both(cluster, node, tenants=BOTH) for node in cluster.masters]
     know_each_other(fronts, ALPHA)
     return cluster, fronts
 
@@ -37,8 +42,9 @@ def homes(wire):
     return ports
 
 
-def client_of(front, tenant):
-    return redis.RedisCluster(host="127.0.0.1", port=front.port, username=tenant.name, password=tenant.password)
+def client_of(front, tenant, port=None):
+    tls = {"ssl": True, "ssl_ca_certs": str(front.ca)} if front.tls else {}
+    return redis.RedisCluster(host="127.0.0.1", port=port or front.usual, username=tenant.name, password=tenant.password, **tls)
 
 
 def sets_at(front, tenant):
@@ -95,11 +101,11 @@ def test_a_random_key_is_of_the_front_that_is_asked(trio):
         assert sorted(map(str, lone)) == ["None", "None", str(b"only")]
 
 
-def test_a_cluster_client_connects_for_a_tenant_over_its_limit(make_cluster, before_node):
+def test_a_cluster_client_connects_for_a_tenant_over_its_limit(make_cluster, before_both):
     """It asks for the map, and redis-py's for all commands, before it can wait and ask again."""
     limited = Tenant("limited", extra='limit = { requests = "1/s", burst = "1s", max_wait = "0s" }')
     cluster = make_cluster(masters=3)
-    front = before_node(cluster, cluster.masters[0], tenants=(limited,))
+    front = before_both(cluster, cluster.masters[0], tenants=(limited,))
 
     def refused(wire, *words):
         return str(wire.attempt(*words)).startswith("THROTTLED ")
@@ -111,7 +117,7 @@ def test_a_cluster_client_connects_for_a_tenant_over_its_limit(make_cluster, bef
             assert any(refused(aware, "COMMAND", "COUNT") for _ in range(10))
             assert any(refused(plain, "COMMAND") for _ in range(10)), "as without an engine"
         eventually(lambda: refused(plain, "GET", "k"), 20, "it is over its limit")
-        redis.RedisCluster(host="127.0.0.1", port=front.aware, username=limited.name, password=limited.password).close()
+        client_of(front, limited, front.aware).close()
 
 
 @pytest.mark.parametrize("tenant", BOTH, ids=lambda tenant: tenant.name)
@@ -152,23 +158,116 @@ def test_who_asks_the_wrong_front_is_sent_on_at_the_address_of_the_map_only(trio
         name = next(name for name in NAMES if map_of[slot_of(wire, name)] == front.aware)
         slot = slot_of(wire, name)
         assert wire.ask("SET", name, "plain") == b"OK"
-    other.port, plain = other.aware, other.port
-    try:
-        with other.wire(WIDE) as wire:
-            moved = f"MOVED {slot} 127.0.0.1:{front.aware}"
+    with other.aware_wire(WIDE) as wire:
+        moved = f"MOVED {slot} 127.0.0.1:{front.aware}"
+        eventually(lambda: str(wire.attempt("GET", name)) == moved, 30, "the fronts agree")
+        assert wire.ask("MULTI") == b"OK"
+        assert str(wire.attempt("GET", name)) == moved
+        assert "EXECABORT" in str(wire.attempt("EXEC"))
+        # Several partitions: no node of a cluster could answer that.
+        assert wire.ask("MGET", *NAMES).count(b"plain") == 1
+        assert wire.ask("READONLY") == b"OK"
+        assert wire.ask("GET", name) == b"plain"
+        assert str(wire.attempt("SET", name, "x")) == moved
+        assert wire.ask("READWRITE") == b"OK"
+        assert str(wire.attempt("GET", name)) == moved
+
+
+def told(wire):
+    """The ports of fronts that the map tells, in its forms that do not say of which kind they are."""
+    nodes = wire.ask("CLUSTER", "NODES").decode()
+    slots = wire.ask("CLUSTER", "SLOTS")
+    return {int(port) for port in re.findall(r"127\.0\.0\.1:(\d+)", nodes)}, {node[1] for row in slots for node in row[2:]}
+
+
+def sent_on(wire, name):
+    """What every kind of request is answered that is for a key, or a channel, of another front."""
+    yield wire.attempt("GET", name)
+    yield wire.attempt("SET", name, "v")
+    # One of so many words is written by a handler.
+    yield wire.attempt("RPUSH", name, *["v"] * 20_000)
+    yield wire.attempt("SPUBLISH", name, "v")
+    yield wire.attempt("SSUBSCRIBE", name)
+    assert wire.ask("MULTI") == b"OK"
+    yield wire.attempt("GET", name)
+    wire.attempt("DISCARD")
+    assert wire.ask("READONLY") == b"OK"
+    yield wire.attempt("SET", name, "v")
+
+
+def test_nobody_is_told_a_place_for_clients_of_the_other_kind(trio):
+    _, fronts = trio
+    own = {front.aware for front in fronts}
+    with fronts[0].wire(WIDE) as wire:
+        map_of = homes(wire)
+        names = {front.aware: next(name for name in NAMES if map_of[slot_of(wire, name)] == front.aware) for front in fronts}
+    for front in fronts:
+        with front.wire(WIDE) as usual, front.aware_wire(WIDE) as aware:
+            for wire in (usual, aware):
+                assert told(wire) == (own, own)
+                # As a Redis of which both kinds are served: the field says which is which.
+                both = {(node[b"port"], node[b"tls-port"]) for node in nodes_of_shards(wire)}
+                assert both == {(front.aware_plain, front.aware_tls) for front in fronts}
+            for home, name in names.items():
+                if home == front.aware:
+                    continue
+                moved = f"MOVED {slot_of(aware, name)} 127.0.0.1:{home}"
+                eventually(lambda: str(aware.attempt("GET", name)) == moved, 30, "the fronts agree")
+                assert {str(said) for said in sent_on(aware, name)} == {moved}
+                assert aware.ask("READWRITE") == b"OK"
+
+
+def test_a_front_without_a_place_for_a_kind_of_clients_is_the_home_of_nothing_for_them(make_cluster, before, pair):
+    cluster = make_cluster(masters=3)
+    launch = partial(before, cluster, kind=BothFront, pair=pair, tenants=BOTH)
+    fronts = [launch(node, lacks=lacks) for node, lacks in zip(cluster.masters, ("tls_listen", None, "listen"))]
+    plain, both, tls = fronts
+    for encrypted, there, lacking in ((False, (plain, both), tls), (True, (both, tls), plain)):
+        for front in fronts:
+            front.speak(encrypted)
+        led_to = {front.aware for front in there}
+        for front in fronts:
+            with front.wire(WIDE) as wire:
+                eventually(lambda: set(homes(wire).values()) == led_to, 30, "the map has those that they reach")
+        maps = []
+        for front in fronts:
+            with front.wire(WIDE) as wire:
+                maps.append(homes(wire))
+                mine = [line.split() for line in lines(wire) if "myself" in line]
+                # It is shown at the address at which it was asked.
+                at, role = (front.usual, "myself,slave") if front is lacking else (front.aware, "myself,master")
+                assert [line[1:3] for line in mine] == [[f"127.0.0.1:{at}@0", role]]
+                assert mine[0][0] == wire.ask("CLUSTER", "MYID").decode()
+        assert maps[0] == maps[1] == maps[2]
+        client = client_of(lacking, WIDE)
+        for name in NAMES:
+            assert client.set(name, name)
+        assert [client.get(name) for name in NAMES] == [name.encode() for name in NAMES]
+        # All that the node has before which it stands is at one of the others.
+        assert client.dbsize(target_nodes=client.PRIMARIES) == len(NAMES)
+        assert sorted(client.scan_iter(count=7)) == sorted(name.encode() for name in NAMES)
+        with there[0].aware_wire(WIDE) as wire:
+            name = next(name for name in NAMES if maps[0][slot_of(wire, name)] == there[1].aware)
+            moved = f"MOVED {slot_of(wire, name)} 127.0.0.1:{there[1].aware}"
             eventually(lambda: str(wire.attempt("GET", name)) == moved, 30, "the fronts agree")
-            assert wire.ask("MULTI") == b"OK"
-            assert str(wire.attempt("GET", name)) == moved
-            assert "EXECABORT" in str(wire.attempt("EXEC"))
-            # Several partitions: no node of a cluster could answer that.
-            assert wire.ask("MGET", *NAMES).count(b"plain") == 1
-            assert wire.ask("READONLY") == b"OK"
-            assert wire.ask("GET", name) == b"plain"
-            assert str(wire.attempt("SET", name, "x")) == moved
-            assert wire.ask("READWRITE") == b"OK"
-            assert str(wire.attempt("GET", name)) == moved
-    finally:
-        other.port = plain
+        client.close()
+    status, said = cluster.entremet("status")
+    at = [line.strip() for line in said.partition("Fronts\n")[2].partition("\n\n")[0].splitlines()]
+    places = (f"127.0.0.1:{plain.aware_plain}", f"127.0.0.1:{both.aware_plain} and 127.0.0.1:{both.aware_tls} (TLS)", f"127.0.0.1:{tls.aware_tls} (TLS)")
+    expected = (f"{place}, before 127.0.0.1:{front.node.port}" for place, front in zip(places, fronts))
+    assert status == 0 and sorted(at) == sorted(expected), said
+
+
+def test_a_new_certificate_is_shown_to_cluster_aware_clients_too(make_cluster, before, tmp_path):
+    cluster = make_cluster(masters=1)
+    shown, new = certificate(tmp_path, "shown"), certificate(tmp_path, "new")
+    front = before(cluster, cluster.masters[0], kind=BothFront, pair=shown, tls=True)
+    seen = lambda: {ssl.get_server_certificate(("127.0.0.1", port)) for port in (front.usual_tls, front.aware_tls)}
+    assert seen() == {shown[0].read_text()}
+    for old, other in zip(shown, new):
+        other.replace(old)
+    front.process.send_signal(signal.SIGHUP)
+    eventually(lambda: seen() == {shown[0].read_text()}, 20, "the new one is shown")
 
 
 def slot_of(wire, name):
@@ -254,10 +353,15 @@ def reshard(cluster, slot, source, target):
         cluster.move(slot, target)
 
 
+def nodes_of_shards(wire):
+    """What `CLUSTER SHARDS` says of each front."""
+    return [dict(zip(node[::2], node[1::2])) for shard in wire.ask("CLUSTER", "SHARDS") for node in shard[3]]
+
+
 def health(wire):
-    """By the address of a front: its role and its health."""
-    nodes = [dict(zip(node[::2], node[1::2])) for shard in wire.ask("CLUSTER", "SHARDS") for node in shard[3]]
-    return {node[b"port"]: (node[b"role"].decode(), node[b"health"].decode()) for node in nodes}
+    """By the port of a front: its role and its health."""
+    port = b"tls-port" if isinstance(wire, Encrypted) else b"port"
+    return {node[port]: (node[b"role"].decode(), node[b"health"].decode()) for node in nodes_of_shards(wire)}
 
 
 def test_a_front_whose_node_is_away_is_shown_to_have_failed(trio):

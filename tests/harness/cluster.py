@@ -3,10 +3,11 @@
 import signal
 import subprocess
 
+from harness.encrypted import Encrypted
 from harness.engine import Engine, Front
 from harness.paths import SERVER
 from harness.resp import Wire
-from harness.server import free_port
+from harness.server import free_port, free_ports
 from harness.waiting import eventually
 
 SLOTS = 16384
@@ -161,14 +162,49 @@ class NodeFront(ClusterFront):
 
     def __init__(self, folder, cluster, node, server_options="", **options):
         self.aware, self.node = free_port(), node
-        place = f'cluster = {{ listen = "127.0.0.1:{self.aware}", node = "127.0.0.1:{node.port}" }}'
-        super().__init__(folder, cluster, server_options=f"{server_options}\n{place}", **options)
+        places = ", ".join(f'{key} = "127.0.0.1:{port}"' for key, port in self.places().items())
+        super().__init__(folder, cluster, server_options=f"{server_options}\ncluster = {{ {places} }}", **options)
+
+    def places(self):
+        """What its configuration says of ports."""
+        return {"listen": self.aware, "node": self.node.port}
 
     def aware_wire(self, tenant):
         """A bare connection to where cluster-aware clients come, authenticated as `tenant`."""
         wire = Wire(self.aware)
         wire.ask("AUTH", tenant.name, tenant.password)
         return wire
+
+
+class BothFront(NodeFront):
+    """One that clients reach without TLS and with it, unless those that know of clusters have no address by `lacks`.
+
+    The test's own clients come in the way that `tls` says: to its usual port and to `aware`.
+    """
+
+    def __init__(self, folder, cluster, node, pair, tls=False, lacks=None, server_options="", **options):
+        self.usual_tls, self.aware_tls = free_ports(2)
+        self.lacks, (self.certificate, key) = lacks, pair
+        files = f'tls = {{ listen = "127.0.0.1:{self.usual_tls}", cert = "{self.certificate}", key = "{key}" }}'
+        super().__init__(folder, cluster, node, server_options=f"{server_options}\n{files}", **options)
+        self.usual_plain, self.aware_plain = self.port, self.aware
+        self.speak(tls)
+
+    def places(self):
+        places = super().places() | {"tls_listen": self.aware_tls}
+        return {key: port for key, port in places.items() if key != self.lacks}
+
+    def speak(self, tls):
+        """From now on the test's clients come with TLS, or without."""
+        self.tls, self.ca = tls, self.certificate if tls else None
+        self.usual, self.aware = (self.usual_tls, self.aware_tls) if tls else (self.usual_plain, self.aware_plain)
+        return self
+
+    def wire(self, tenant=None, **options):
+        return Encrypted(self.usual, tenant) if self.tls else super().wire(tenant, **options)
+
+    def aware_wire(self, tenant):
+        return Encrypted(self.aware, tenant) if self.tls else super().aware_wire(tenant)
 
 
 def know_each_other(fronts, tenant):
