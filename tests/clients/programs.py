@@ -23,6 +23,8 @@ COMMANDS = {
     "lettuce": [*JAVA, "entremet.clients.LettuceSuite"],
     "redis-rs": [str(TARGET / "debug" / "entremet-client-suite")],
 }
+# redis-rs is built without TLS.
+WITH_TLS = tuple(name for name in COMMANDS if name != "redis-rs")
 # ioredis speaks RESP2 unless told otherwise per reply type; everybody else speaks both.
 PROTOCOLS = {name: (2,) if name == "ioredis" else (2, 3) for name in COMMANDS}
 TYPED = (
@@ -47,8 +49,11 @@ def case_names(client):
     return TYPED if client == "lettuce" else (*(case["name"] for case in SUITE), *TYPED)
 
 
-def start(client, protocol, port, user, password, stop=None):
-    """Starts a client program: as a client of a cluster, which ends when the file `stop` is there, or of one server."""
+def start(client, protocol, port, user, password, stop=None, ca=None):
+    """Starts a client program: as a client of a cluster, which ends when the file `stop` is there, or of one server.
+
+    With `ca` a client of a cluster speaks TLS, and trusts that certificate.
+    """
     environment = {
         **os.environ,
         "SUITE_FILE": str(HERE / "suite.json"),
@@ -59,6 +64,8 @@ def start(client, protocol, port, user, password, stop=None):
     }
     if stop:
         environment["SUITE_STOP"] = str(stop)
+    if ca:
+        environment["SUITE_CA"] = str(ca)
     return subprocess.Popen(
         COMMANDS[client], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )

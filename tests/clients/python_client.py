@@ -12,6 +12,7 @@ PORT = int(os.environ["SUITE_PORT"])
 STOP = Path(os.environ.get("SUITE_STOP", ""))
 USER, PASSWORD = os.environ["SUITE_USER"], os.environ["SUITE_PASSWORD"]
 PROTOCOL = int(os.environ["SUITE_PROTOCOL"])
+CA = os.environ.get("SUITE_CA")
 
 
 def connect(**options):
@@ -158,7 +159,8 @@ def run_checks(kind, client):
 
 def main():
     if STOP.name:
-        client = redis.RedisCluster("127.0.0.1", PORT, username=USER, password=PASSWORD, protocol=PROTOCOL)
+        tls = {"ssl": True, "ssl_ca_certs": CA} if CA else {}
+        client = redis.RedisCluster("127.0.0.1", PORT, username=USER, password=PASSWORD, protocol=PROTOCOL, **tls)
         run_checks("cluster_", client)
         return
     with open(os.environ["SUITE_FILE"], encoding="utf-8") as file:

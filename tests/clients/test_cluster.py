@@ -1,30 +1,40 @@
-"""All real clients at once as clients of a cluster: three fronts, a tenant each, and partitions that move while they ask."""
+"""All real clients at once as clients of a cluster, without TLS and with it: three fronts, a tenant each, and partitions that move while they ask."""
 
 import pytest
-from programs import CLUSTER, PROTOCOLS, report_of, start
+from programs import CLUSTER, COMMANDS, PROTOCOLS, WITH_TLS, report_of, start
 
-from harness.cluster import Cluster, NodeFront, know_each_other, others, place
+from harness.cluster import BothFront, Cluster, know_each_other, others, place
+from harness.encrypted import certificate
 from harness.engine import engines
-from harness.resp import Wire
 from harness.server import Tenant
 from harness.waiting import eventually
 
 pytestmark = pytest.mark.ours
-TENANTS = {client: Tenant(client, extra="partitions = 8") for client in PROTOCOLS}
+TENANTS = {client: Tenant(client, extra="partitions = 8") for client in COMMANDS}
+# Those that come in each way.
+CLIENTS = {"plain": tuple(COMMANDS), "tls": WITH_TLS}
 LAST_COUNTER = "g31"
 
 
+@pytest.fixture(scope="module", params=CLIENTS)
+def way(request):
+    """How clients come."""
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def trio(tmp_path_factory):
+def trio(way, tmp_path_factory):
     """Three engines, and a front before each."""
     folder = tmp_path_factory.mktemp("cluster")
+    pair = certificate(folder, "fronts")
     cluster = Cluster(folder, engines()[0])
     fronts = []
     try:
         cluster.start()
         for node in cluster.masters:
-            fronts.append(NodeFront(folder / f"front{len(fronts)}", cluster, node, tenants=tuple(TENANTS.values())))
-            fronts[-1].start()
+            front = BothFront(folder / f"front{len(fronts)}", cluster, node, pair, tls=way == "tls", tenants=tuple(TENANTS.values()))
+            fronts.append(front)
+            front.start()
         know_each_other(fronts, TENANTS["redis-py"])
         yield cluster, fronts
     finally:
@@ -34,24 +44,24 @@ def trio(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def reports(trio, tmp_path_factory):
+def reports(way, trio, tmp_path_factory):
     """What each of them said."""
     cluster, fronts = trio
+    tenants = {client: TENANTS[client] for client in CLIENTS[way]}
     stop = tmp_path_factory.mktemp("stop") / "stop"
     programs = {}
     try:
-        for client, tenant in TENANTS.items():
+        for client, tenant in tenants.items():
             newest = PROTOCOLS[client][-1]
-            programs[client] = start(client, newest, fronts[0].port, tenant.name, tenant.password, stop=stop)
+            programs[client] = start(client, newest, fronts[0].usual, tenant.name, tenant.password, stop=stop, ca=fronts[0].ca)
             goes_on(fronts, tenant, programs[client], "counts")
-        moved = [(tenant, *move(cluster, slot)) for tenant in TENANTS.values() for slot in slots(cluster, tenant)[:2]]
+        moved = [(tenant, *move(cluster, slot)) for tenant in tenants.values() for slot in slots(cluster, tenant)[:2]]
         tenant, source, name = moved[-1]
         # Clients that have not read the map again by now are sent on, as this one would be.
-        with Wire(next(front.aware for front in fronts if front.node is source)) as wire:
-            wire.ask("AUTH", tenant.name, tenant.password)
+        with next(front for front in fronts if front.node is source).aware_wire(tenant) as wire:
             eventually(lambda: str(wire.attempt("GET", name)).startswith("MOVED "), 60, "an old home sends on")
         for client, program in programs.items():
-            goes_on(fronts, TENANTS[client], program, "goes on")
+            goes_on(fronts, tenants[client], program, "goes on")
         stop.touch()
         return {client: report_of(program) for client, program in programs.items()}
     finally:
@@ -83,8 +93,10 @@ def move(cluster, slot):
     return source, name
 
 
-@pytest.mark.parametrize("client", PROTOCOLS)
-def test_nothing_fails_and_nothing_is_lost(reports, client):
+@pytest.mark.parametrize("client", COMMANDS)
+def test_nothing_fails_and_nothing_is_lost(way, reports, client):
+    if client not in CLIENTS[way]:
+        pytest.skip("it is built without TLS")
     said = reports[client]
     for case in CLUSTER:
         assert case in said, f"{client} ended with status {said['status']} before this case: {said['stderr'][-3000:]}"

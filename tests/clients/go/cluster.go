@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"os"
 	"strconv"
@@ -10,11 +12,23 @@ import (
 
 func connectCluster() *redis.ClusterClient {
 	return redis.NewClusterClient(&redis.ClusterOptions{
-		Addrs:    []string{"127.0.0.1:" + os.Getenv("SUITE_PORT")},
-		Username: os.Getenv("SUITE_USER"),
-		Password: os.Getenv("SUITE_PASSWORD"),
-		Protocol: must(strconv.Atoi(os.Getenv("SUITE_PROTOCOL"))),
+		Addrs:     []string{"127.0.0.1:" + os.Getenv("SUITE_PORT")},
+		Username:  os.Getenv("SUITE_USER"),
+		Password:  os.Getenv("SUITE_PASSWORD"),
+		Protocol:  must(strconv.Atoi(os.Getenv("SUITE_PROTOCOL"))),
+		TLSConfig: encrypted(),
 	})
+}
+
+// encrypted trusts the certificate in the file SUITE_CA; without one there is no TLS.
+func encrypted() *tls.Config {
+	file := os.Getenv("SUITE_CA")
+	if file == "" {
+		return nil
+	}
+	trusted := x509.NewCertPool()
+	trusted.AppendCertsFromPEM(must(os.ReadFile(file)))
+	return &tls.Config{RootCAs: trusted}
 }
 
 var clusterChecks = map[string]func(*redis.ClusterClient) error{

@@ -8,8 +8,9 @@ const options = { host: "127.0.0.1", port: settings.port, username: settings.use
 const connect = (more = {}) => new Redis({ ...options, ...more });
 
 async function cluster() {
-  const { username, password } = settings;
-  const client = new Cluster([{ host: "127.0.0.1", port: settings.port }], { redisOptions: { username, password } });
+  const { username, password, ca } = settings;
+  const redisOptions = { username, password, tls: ca && { ca } };
+  const client = new Cluster([{ host: "127.0.0.1", port: settings.port }], { redisOptions });
   await runTyped(
     clusterChecks({
       set: (key, value) => client.set(key, value),

@@ -18,8 +18,13 @@ async function connect(more = {}) {
 
 async function cluster() {
   const client = createCluster({
-    rootNodes: [{ url: `redis://127.0.0.1:${settings.port}` }],
-    defaults: { username: settings.username, password: settings.password, RESP: settings.protocol },
+    rootNodes: [{ url: `${settings.ca ? "rediss" : "redis"}://127.0.0.1:${settings.port}` }],
+    defaults: {
+      username: settings.username,
+      password: settings.password,
+      RESP: settings.protocol,
+      socket: settings.ca ? { tls: true, ca: settings.ca } : {},
+    },
   });
   client.on("error", () => {});
   await client.connect();

@@ -11,6 +11,8 @@ export const settings = {
   protocol: Number(process.env.SUITE_PROTOCOL),
   // Where the checks of clients of a cluster end; without it, those of one server are run.
   stop: process.env.SUITE_STOP,
+  // What a client of a cluster trusts; without it, there is no TLS.
+  ca: process.env.SUITE_CA && readFileSync(process.env.SUITE_CA),
 };
 
 function toBytes(arg) {

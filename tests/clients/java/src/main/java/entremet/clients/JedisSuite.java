@@ -1,11 +1,19 @@
 package entremet.clients;
 
+import java.io.InputStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.KeyStore;
+import java.security.cert.CertificateFactory;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLSocketFactory;
+import javax.net.ssl.TrustManagerFactory;
 import redis.clients.jedis.ClusterPipeline;
 import redis.clients.jedis.DefaultJedisClientConfig;
 import redis.clients.jedis.HostAndPort;
@@ -24,7 +32,7 @@ import redis.clients.jedis.resps.Tuple;
 public final class JedisSuite {
   private JedisSuite() {}
 
-  private static DefaultJedisClientConfig config(String password) {
+  private static DefaultJedisClientConfig config(String password, SSLSocketFactory tls) {
     return DefaultJedisClientConfig.builder()
         .user(Suite.USER)
         .password(password)
@@ -32,11 +40,32 @@ public final class JedisSuite {
         // On a busy machine its own two seconds are short.
         .connectionTimeoutMillis(20_000)
         .socketTimeoutMillis(20_000)
+        .ssl(tls != null)
+        .sslSocketFactory(tls)
         .build();
   }
 
+  /** Connections that trust the certificate in a file; none: there is no TLS. */
+  private static SSLSocketFactory trusting(String file) throws Exception {
+    if (file == null) {
+      return null;
+    }
+    KeyStore store = KeyStore.getInstance(KeyStore.getDefaultType());
+    store.load(null, null);
+    try (InputStream in = Files.newInputStream(Path.of(file))) {
+      store.setCertificateEntry(
+          "ca", CertificateFactory.getInstance("X.509").generateCertificate(in));
+    }
+    TrustManagerFactory trust =
+        TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
+    trust.init(store);
+    SSLContext context = SSLContext.getInstance("TLS");
+    context.init(null, trust.getTrustManagers(), null);
+    return context.getSocketFactory();
+  }
+
   private static Jedis connect(String password) {
-    return new Jedis(new HostAndPort("127.0.0.1", Suite.PORT), config(password));
+    return new Jedis(new HostAndPort("127.0.0.1", Suite.PORT), config(password, null));
   }
 
   private static ProtocolCommand name(byte[][] command) {
@@ -96,7 +125,8 @@ public final class JedisSuite {
   public static void main(String[] arguments) throws Exception {
     if (Suite.STOP != null) {
       Set<HostAndPort> nodes = Set.of(new HostAndPort("127.0.0.1", Suite.PORT));
-      try (JedisCluster cluster = new JedisCluster(nodes, config(Suite.PASSWORD))) {
+      SSLSocketFactory tls = trusting(Suite.CA);
+      try (JedisCluster cluster = new JedisCluster(nodes, config(Suite.PASSWORD, tls))) {
         Suite.same(3, cluster.getClusterNodes().size());
         Suite.runTyped(
             Suite.clusterChecks(

@@ -9,6 +9,7 @@ import io.lettuce.core.RedisFuture;
 import io.lettuce.core.RedisURI;
 import io.lettuce.core.ScoredValue;
 import io.lettuce.core.SetArgs;
+import io.lettuce.core.SslOptions;
 import io.lettuce.core.TransactionResult;
 import io.lettuce.core.api.StatefulRedisConnection;
 import io.lettuce.core.api.async.RedisAsyncCommands;
@@ -19,6 +20,7 @@ import io.lettuce.core.cluster.api.StatefulRedisClusterConnection;
 import io.lettuce.core.cluster.api.async.RedisAdvancedClusterAsyncCommands;
 import io.lettuce.core.cluster.api.sync.RedisAdvancedClusterCommands;
 import io.lettuce.core.protocol.ProtocolVersion;
+import java.io.File;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -36,6 +38,7 @@ public final class LettuceSuite {
     return RedisURI.builder()
         .withHost("127.0.0.1")
         .withPort(Suite.PORT)
+        .withSsl(Suite.CA != null)
         .withAuthentication(Suite.USER, password.toCharArray())
         .build();
   }
@@ -51,9 +54,17 @@ public final class LettuceSuite {
     return client;
   }
 
+  private static SslOptions trusted() {
+    if (Suite.CA == null) {
+      return SslOptions.create();
+    }
+    return SslOptions.builder().jdkSslProvider().trustManager(new File(Suite.CA)).build();
+  }
+
   private static void cluster() {
     RedisClusterClient client = RedisClusterClient.create(address(Suite.PASSWORD));
-    client.setOptions(ClusterClientOptions.builder().protocolVersion(protocol()).build());
+    client.setOptions(
+        ClusterClientOptions.builder().protocolVersion(protocol()).sslOptions(trusted()).build());
     try (StatefulRedisClusterConnection<String, String> connection = client.connect()) {
       RedisAdvancedClusterCommands<String, String> keys = connection.sync();
       Suite.same(3, connection.getPartitions().size());

@@ -26,6 +26,9 @@ final class Suite {
   /** Where the checks of clients of a cluster end; without it, those of one server are run. */
   static final String STOP = System.getenv("SUITE_STOP");
 
+  /** What a client of a cluster trusts; without it, there is no TLS. */
+  static final String CA = System.getenv("SUITE_CA");
+
   static final boolean RESP3 = "3".equals(System.getenv("SUITE_PROTOCOL"));
 
   private static final Gson JSON = new GsonBuilder().serializeNulls().create();
