@@ -53,6 +53,7 @@ ROOMS = {
     ],
     "server": [
         "seldom",
+        "socket",
         "watchdog",
         "data",
         "slo",

@@ -4,6 +4,7 @@
 //! * `slo` is what they were promised of latency, and what became of it.
 //! * [`tenants`] is who they are.
 //! * [`device`] is the stage under their databases.
+//! * `socket` is a byte stream to a client.
 //! * [`shared`] is what all cores look at; `session` what a client's commands leave behind.
 //! * [`connection`] is one client; [`unit`] is what it has run as one.
 //! * [`core`] is a thread that owns connections and decides, by its stage, whose turn it is.
@@ -21,6 +22,7 @@ mod server;
 mod session;
 mod shared;
 mod slo;
+mod socket;
 mod source;
 pub mod tenants;
 mod unit;

@@ -8,7 +8,6 @@ mod input;
 mod outstanding;
 mod pushes;
 mod ready;
-mod socket;
 mod tally;
 mod watching;
 
@@ -22,6 +21,7 @@ use smallvec::SmallVec;
 use telemetry::Part;
 
 use crate::session::Session;
+use crate::socket::Socket;
 use crate::tenants::{Client, Ending, Hold, Tenant};
 use crate::unit::{Told, Unit};
 pub use apart::{Apart, Piece, Then, Until};
@@ -31,7 +31,6 @@ pub use input::Input;
 pub use outstanding::{Alone, Early, Outstanding};
 pub use pushes::{Asks, Pushes};
 pub use ready::{Finished, Ready};
-pub use socket::{Progress, Socket};
 pub use tally::{Tally, Wait};
 pub use watching::{State as WatchState, WatchLink, Watching};
 

@@ -14,14 +14,16 @@ use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Poll, Token};
 use policy::Nanos;
 use rustix::io::Errno;
+use rustls::{ServerConfig, ServerConnection};
 use socket2::{SockRef, TcpKeepalive};
 use stage::Admitted;
 use telemetry::Class;
 
 use super::message::Message;
 use super::{Core, Used, RESOURCES};
-use crate::connection::{Connection, Ready, Served, Socket};
+use crate::connection::{Connection, Ready, Served};
 use crate::options::{Listen, Tls, KEEPALIVE};
+use crate::socket::Socket;
 use crate::tenants::{Client, ConnectionKey, Newcomer, Peer};
 
 /// Tokens of listeners lie above any connection's and below the nudge.
@@ -77,6 +79,12 @@ enum Look {
 fn refuse(stream: &mut TcpStream, text: &[u8], counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
     let _ = io::Write::write(stream, text);
+}
+
+/// With a client that must speak TLS.
+fn session(tls: &Arc<ServerConfig>) -> io::Result<rustls::Connection> {
+    let session = ServerConnection::new(Arc::clone(tls));
+    session.map(Into::into).map_err(io::Error::other)
 }
 
 /// True for the token of a listener.
@@ -269,7 +277,7 @@ impl Core {
             .with_interval(KEEPALIVE / 3);
         let socket = SockRef::from(&stream)
             .set_tcp_keepalive(&keepalive)
-            .and_then(|()| Socket::new(stream, tls.as_ref()));
+            .and_then(|()| Socket::new(stream, tls.as_ref().map(session).transpose()?));
         match socket {
             Ok(socket) => {
                 let connection = Connection::new(client, socket, hold, Arc::clone(nobody));

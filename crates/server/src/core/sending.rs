@@ -4,7 +4,8 @@ use std::io::IoSlice;
 
 use super::turn::After;
 use super::{Core, Used};
-use crate::connection::{Connection, Parked, Progress};
+use crate::connection::{Connection, Parked};
+use crate::socket::Progress;
 use crate::tenants::ConnectionKey;
 
 /// Parts of an output handed to one `writev`.

@@ -13,7 +13,8 @@ use resp::{Args, Limits, Parsed, Parser, ProtocolError, Reply};
 
 use super::command::Flow;
 use super::{Core, Used, RESOURCES};
-use crate::connection::{Connection, Parked, Pending, Progress, Ready};
+use crate::connection::{Connection, Parked, Pending, Ready};
+use crate::socket::Progress;
 use crate::tenants::{ConnectionKey, Ending};
 use crate::unit::TURN_WORDS_MAX;
 

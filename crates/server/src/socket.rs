@@ -1,48 +1,44 @@
-//! The byte stream of one client: TCP, bare or under TLS, never blocking.
+//! The byte stream between this server and one peer, a client or an engine: TCP, bare or under TLS.
 
 use std::io::{self, IoSlice, Read, Write};
-use std::sync::Arc;
 
 use mio::event::Source;
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
-use rustls::{ServerConfig, ServerConnection};
+use rustls::Connection;
 
 /// What one attempt to move bytes came to.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Progress {
     /// This many bytes moved (> 0).
     Moved(usize),
-    /// Nothing to be had now; the poll will tell.
+    /// Nothing to be had now; the poll will tell. Of a stream that blocks: nothing in time.
     Blocked,
     /// The peer has closed its side.
     Closed,
 }
 
-/// A client's stream.
+/// A peer's stream.
 pub enum Socket {
     /// Bytes as they are.
     Plain(TcpStream),
     /// Bytes under TLS; the session is boxed because most connections have none.
-    Tls(TcpStream, Box<ServerConnection>),
+    Tls(TcpStream, Box<Connection>),
 }
 
 impl Socket {
-    /// Wraps a freshly accepted stream; `tls` given means that the client must speak TLS.
+    /// Over a new stream; `session` given means that the peer must speak TLS. Its handshake is made
+    /// by reads and writes.
     ///
     /// # Errors
-    /// A TLS configuration that rustls refuses.
-    pub fn new(stream: TcpStream, tls: Option<&Arc<ServerConfig>>) -> io::Result<Self> {
-        // Small replies must not wait for the peer's delayed ACK.
+    /// The kernel's.
+    pub fn new(stream: TcpStream, session: Option<Connection>) -> io::Result<Self> {
+        // What is small must not wait for the peer's delayed ACK.
         stream.set_nodelay(true)?;
-        match tls {
-            None => Ok(Self::Plain(stream)),
-            Some(config) => {
-                let session =
-                    ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
-                Ok(Self::Tls(stream, Box::new(session)))
-            }
-        }
+        Ok(match session {
+            None => Self::Plain(stream),
+            Some(session) => Self::Tls(stream, Box::new(session)),
+        })
     }
 
     fn source(&mut self) -> &mut impl Source {
@@ -95,11 +91,13 @@ impl Socket {
                     return Ok(Progress::Blocked);
                 }
                 let taken = session.writer().write_vectored(slices)?;
-                flush_tls(tcp, session)?;
-                if taken == 0 {
-                    return Ok(Progress::Blocked);
+                let flushed = flush_tls(tcp, session);
+                match taken {
+                    0 => flushed.map(|_| Progress::Blocked),
+                    // Some of it may have left even if the connection has broken, which the next
+                    // attempt tells.
+                    taken => Ok(Progress::Moved(taken)),
                 }
-                Ok(Progress::Moved(taken))
             }
         }
     }
@@ -148,7 +146,7 @@ fn progress(mut attempt: impl FnMut() -> io::Result<usize>) -> io::Result<Progre
 
 fn read_tls(
     tcp: &mut TcpStream,
-    session: &mut ServerConnection,
+    session: &mut Connection,
     into: &mut [u8],
 ) -> io::Result<Progress> {
     loop {
@@ -169,7 +167,7 @@ fn read_tls(
     }
 }
 
-fn flush_tls(tcp: &mut TcpStream, session: &mut ServerConnection) -> io::Result<Progress> {
+fn flush_tls(tcp: &mut TcpStream, session: &mut Connection) -> io::Result<Progress> {
     let mut moved = 0;
     while session.wants_write() {
         match progress(|| session.write_tls(tcp))? {
