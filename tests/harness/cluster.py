@@ -49,10 +49,10 @@ class Node(Engine):
 class Cluster:
     """Masters that have equal ranges of the slots, and perhaps a replica of each."""
 
-    def __init__(self, folder, program, masters=3, replicas=0):
-        self.folder, self.program = folder, program
+    def __init__(self, folder, program, masters=3, replicas=0, kind=Node):
+        self.folder, self.program, self.kind = folder, program, kind
         count = masters * (1 + replicas)
-        self.nodes = [Node(folder / f"node{number}", program) for number in range(count)]
+        self.nodes = [kind(folder / f"node{number}", program) for number in range(count)]
         self.masters, self.replicas = self.nodes[:masters], self.nodes[masters:]
 
     def start(self):
@@ -140,7 +140,7 @@ class Cluster:
 
     def fresh(self, number):
         """One more node, which is not in the cluster yet."""
-        node = Node(self.folder / f"fresh{number}", self.program)
+        node = self.kind(self.folder / f"fresh{number}", self.program)
         self.nodes.append(node)
         return node.start()
 

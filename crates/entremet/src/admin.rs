@@ -10,7 +10,7 @@ use clap::Args;
 use settings::address;
 
 pub use fetch::{Admin, FetchError};
-pub use way::{Stream, Tls};
+pub use way::{trust, Stream, Tls};
 
 /// Which server, and how it is asked.
 #[derive(Args, Clone, Debug)]

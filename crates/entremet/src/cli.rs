@@ -176,7 +176,8 @@ pub struct ServeArgs {
     pub config: Option<PathBuf>,
 
     /// Stand before this Redis or Valkey, as redis://HOST:PORT, or before a cluster, as
-    /// redis-cluster://HOST:PORT,HOST:PORT, and keep no data here [config: engine.kind, engine.url]
+    /// redis-cluster://HOST:PORT,HOST:PORT, and keep no data here; rediss:// and rediss-cluster://
+    /// for TLS, with [engine.tls] in the file [config: engine.kind, engine.url]
     #[arg(long, value_name = "URL")]
     pub engine: Option<String>,
 

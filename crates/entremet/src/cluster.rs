@@ -43,16 +43,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use server::UpstreamOptions;
 use settings::units::Time;
 
-use crate::config::of_url;
 use first::Place;
 use moving::Allow;
+use reach::AtArgs;
 use what::What;
-
-/// A node that is silent for so long while it is asked is away.
-const PATIENCE: Duration = Duration::from_secs(15);
 
 type Failure = Box<dyn Error>;
 
@@ -173,8 +169,9 @@ Examples:
   entremet cluster add --at redis-cluster://10.0.0.1:6379,10.0.0.2:6379 10.0.0.4:6379 --fill";
 
 const STATUS: &str = "\
-Example:
-  entremet cluster status --at redis-cluster://10.0.0.1:6379,10.0.0.2:6379";
+Examples:
+  entremet cluster status --at redis-cluster://10.0.0.1:6379,10.0.0.2:6379
+  entremet cluster status --at rediss-cluster://10.0.0.1:6379 --ca ca.crt --cert ops.crt --key ops.key";
 
 const CHECK: &str = "\
 Prints a line for each thing that is wrong, with what to do.
@@ -196,15 +193,6 @@ Examples:
   entremet cluster dev --nodes 4 --replicas 1
   entremet cluster dev --config tenants.toml       with these tenants; [engine] is left out there
   entremet cluster dev --config tenants.toml --place web=1,1,1,1 --control 3s";
-
-/// Which cluster.
-#[derive(Args, Clone, Debug)]
-pub struct AtArgs {
-    /// The cluster, as fronts are told of it (engine.url): redis-cluster://HOST:PORT,HOST:PORT,
-    /// with USER:PASSWORD@ before the first host if its nodes ask for it
-    #[arg(long, value_name = "URL", value_parser = cluster)]
-    pub at: UpstreamOptions,
-}
 
 /// What nodes are held up for by a move, in percent of the time, where nobody says anything else:
 /// one request of twenty that comes meanwhile waits for a batch.
@@ -403,14 +391,6 @@ fn long_enough(text: &str) -> Result<Time, String> {
     }
 }
 
-/// A cluster, as its URL says.
-fn cluster(url: &str) -> Result<UpstreamOptions, String> {
-    match of_url(url, PATIENCE, None)? {
-        options if options.cluster => Ok(options),
-        _ => Err("a cluster is meant: redis-cluster://HOST:PORT".into()),
-    }
-}
-
 /// Does what was asked.
 ///
 /// # Errors
@@ -421,8 +401,8 @@ pub fn run(args: &ClusterArgs) -> Result<(), Failure> {
         ClusterCommand::Control(args) => control::run(args),
         ClusterCommand::Drain(args) => drain::run(args),
         ClusterCommand::Add(args) => add::run(args),
-        ClusterCommand::Status(args) => status::run(&args.at),
-        ClusterCommand::Check(args) => check::run(&args.at),
+        ClusterCommand::Status(args) => status::run(args),
+        ClusterCommand::Check(args) => check::run(args),
         ClusterCommand::Dev(args) => dev::run(args),
     }
 }

@@ -179,6 +179,9 @@ impl Running {
         if let Some(tls) = config_of(certificates.admin.as_ref()) {
             self.admin.set_tls(tls);
         }
+        if let Some(trust) = certificates.trust(config) {
+            self.server.trust(trust);
+        }
         self.admin.set_access(access(config));
         self.server.certificates(certificates.snapshots());
         certificates.say();

@@ -104,11 +104,61 @@ mod tls {
         let text = format!(
             "[server]\nlisten = []\n[server.tls]\nlisten = '127.0.0.1:0'\ncert = '{cert}'\nkey = '{key}'\n{client_ca}\n"
         );
+        loaded(folder, &text).map(|_| ())
+    }
+
+    /// What is said of a configuration, in words, or what is wrong with it.
+    fn loaded(folder: &TempDir, text: &str) -> Result<String, String> {
         let file = folder.path().join("entremet.toml");
         fs::write(&file, text).expect("written");
         load(Some(&file), &Overrides::default())
-            .map(|_| ())
+            .map(|loaded| words(&loaded.config))
             .map_err(|report| report.to_string())
+    }
+
+    /// Of an engine: the files that are named, with `{}` in the place of the folder.
+    fn engine(folder: &TempDir, tls: &str) -> Result<String, String> {
+        let tls = tls.replace("{}", &folder.path().display().to_string());
+        let text =
+            format!("[engine]\nkind = 'redis'\nurl = 'rediss://a.example'\n[engine.tls]\n{tls}");
+        loaded(folder, &text)
+    }
+
+    #[test]
+    fn an_engine_is_reached_with_files_that_belong_together() {
+        let folder = folder();
+        let said = engine(&folder, "ca = '{}/one.crt'\nname = 'b.example'").expect("good");
+        assert!(said.contains("by TLS only"), "{said}");
+        assert!(
+            said.contains("a certificate of b.example that one of"),
+            "{said}"
+        );
+        let own = "ca = '{}/one.crt'\ncert = '{}/other.crt'\nkey = '{}/other.key'";
+        let said = engine(&folder, own).expect("good");
+        assert!(
+            said.contains("shows it") && said.contains("other.crt"),
+            "{said}"
+        );
+        for (tls, place, what) in [
+            (
+                "ca = '{}/no.crt'",
+                ":5:6: error: engine.tls.ca: ",
+                "No such file",
+            ),
+            (
+                "ca = '{}/empty.pem'",
+                ":5:6: error: engine.tls.ca: ",
+                "holds nothing",
+            ),
+            (
+                "ca = '{}/one.crt'\ncert = '{}/one.crt'\nkey = '{}/other.key'",
+                ":7:7: error: engine.tls.key: ",
+                "does not fit the certificate",
+            ),
+        ] {
+            let report = engine(&folder, tls).expect_err(what);
+            assert!(report.contains(place) && report.contains(what), "{report}");
+        }
     }
 
     #[test]

@@ -168,6 +168,13 @@ pub fn settled_slots(nodes: &str) -> Option<&str> {
     (!slots.contains('[')).then_some(slots)
 }
 
+/// The host of `host:port`.
+pub fn host_of(place: &str) -> &str {
+    let host = place.rsplit_once(':').map_or(place, |(host, _)| host);
+    let bare = host.strip_prefix('[').and_then(|v6| v6.strip_suffix(']'));
+    bare.unwrap_or(host)
+}
+
 /// A host as it stands before a port.
 pub fn bracketed(host: &str) -> String {
     match host.contains(':') && !host.starts_with('[') {
@@ -238,6 +245,18 @@ mod tests {
         };
         assert_eq!(Replica::all(&slots, "seed"), [replica]);
         assert_eq!(Replica::all(&Value::Int(1), "seed"), []);
+    }
+
+    #[test]
+    fn a_host_has_brackets_before_a_port_only() {
+        for (place, host) in [
+            ("a.b:1", "a.b"),
+            ("[::1]:1", "::1"),
+            ("10.0.0.1:1", "10.0.0.1"),
+        ] {
+            assert_eq!(host_of(place), host);
+            assert_eq!(format!("{}:1", bracketed(host)), place);
+        }
     }
 
     #[test]

@@ -14,14 +14,18 @@ pub const ONLINE: &str = "online";
 pub struct Health(BTreeMap<String, String>);
 
 impl Health {
-    /// Reads the answer of a node at `host` to `CLUSTER SHARDS`. What is not understood is left
-    /// out.
-    pub fn read(value: &Value, host: &str) -> Self {
+    /// Reads the answer of a node at `host` to `CLUSTER SHARDS`, asked by `tls` or not: a node may
+    /// have a port for either. What is not understood is left out.
+    pub fn read(value: &Value, host: &str, tls: bool) -> Self {
+        let ports = match tls {
+            true => ["tls-port", "port"],
+            false => ["port", "tls-port"],
+        };
         let shards = value.items().iter().filter_map(|shard| shard.get("nodes"));
         let nodes = shards.flat_map(Value::items);
         let read = nodes.filter_map(|node| {
             let its_host = node.get("endpoint").and_then(Value::text);
-            let port = node.get("port").or(node.get("tls-port"))?.int()?;
+            let port = ports.iter().find_map(|name| node.get(name))?.int()?;
             let word = node.get("health")?.text()?;
             Some((place(its_host, host, port), word.to_owned()))
         });
@@ -78,7 +82,7 @@ mod tests {
             shard(vec![node("a", 1, "fail"), node("::1", 2, "loading")]),
             shard(vec![node("", 3, "online"), Value::Int(1)]),
         ]);
-        let health = Health::read(&value, "seed");
+        let health = Health::read(&value, "seed", false);
         let words = ["a:1", "[::1]:2", "seed:3", "b:1"].map(|node| health.of(node));
         assert_eq!(words, ["fail", "loading", "online", "online"]);
         let all = |nodes: &[&str]| {
@@ -89,6 +93,24 @@ mod tests {
         assert_eq!(all(&["a:1", "seed:3"]), "online");
         assert_eq!(all(&["a:1", "[::1]:2"]), "fail");
         assert_eq!(all(&[]), "online");
-        assert_eq!(Health::read(&Value::Int(1), "seed"), Health::default());
+        let both = Value::List(vec![
+            text("port"),
+            Value::Int(1),
+            text("tls-port"),
+            Value::Int(2),
+            text("endpoint"),
+            text("a"),
+            text("health"),
+            text("loading"),
+        ]);
+        let value = Value::List(vec![shard(vec![both])]);
+        for (tls, node, other) in [(false, "a:1", "a:2"), (true, "a:2", "a:1")] {
+            let health = Health::read(&value, "seed", tls);
+            assert_eq!((health.of(node), health.of(other)), ("loading", "online"));
+        }
+        assert_eq!(
+            Health::read(&Value::Int(1), "seed", true),
+            Health::default()
+        );
     }
 }

@@ -41,7 +41,7 @@ mod written;
 pub use channels::{Push, Subscribed};
 pub use demand::{Demand, TenantDemand};
 pub use draft::{Draft, Pieces};
-pub use elsewhere::{bracketed, settled_slots, Elsewhere, Replica, Topology};
+pub use elsewhere::{bracketed, host_of, settled_slots, Elsewhere, Replica, Topology};
 pub use find::{Find, KeySpec, Search};
 pub use fronts::{Fronts, Home, Homes, Shard, AGREED_NS, LEASE_NS};
 pub use health::{Health, ONLINE};

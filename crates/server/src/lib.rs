@@ -4,7 +4,7 @@
 //! * `slo` is what they were promised of latency, and what became of it.
 //! * [`tenants`] is who they are.
 //! * [`device`] is the stage under their databases.
-//! * `socket` is a byte stream to a client.
+//! * `socket` is a byte stream, to a client or to an engine behind this server (`upstream`).
 //! * [`shared`] is what all cores look at; `session` what a client's commands leave behind.
 //! * [`connection`] is one client; [`unit`] is what it has run as one.
 //! * [`core`] is a thread that owns connections and decides, by its stage, whose turn it is.
@@ -33,4 +33,4 @@ pub use connection::FREE_BYTES as CONNECTION_FREE_BYTES;
 pub use options::{Capacity, Descriptors, Listen, Options, Plan, StorageFiles, Tls, Tuning};
 pub use server::{Server, ServerError};
 pub use shared::Phase;
-pub use upstream::{FrontsOptions, UpstreamOptions};
+pub use upstream::{EngineTls, FrontsOptions, Trust, UpstreamOptions};

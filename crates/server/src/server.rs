@@ -19,7 +19,7 @@ use crate::options::{Options, Tuning};
 use crate::provide::Provider;
 use crate::shared::{News, Phase, Shared};
 use crate::tenants::{Doorkeeper, Pool, Registry, StoreError, TenantSpec};
-use crate::upstream::{self, Lookout, Upstream};
+use crate::upstream::{self, Lookout, Trust, Upstream};
 use crate::watchdog::Watchdog;
 
 /// Why a server does not start.
@@ -143,6 +143,14 @@ impl Server {
             if let Some(served) = &listen.tls {
                 served.set(Arc::clone(tls));
             }
+        }
+    }
+
+    /// Trusts the engine so from now on, where TLS is spoken to it.
+    pub fn trust(&self, trust: Trust) {
+        let upstream = self.shared.options.upstream.as_ref();
+        if let Some(tls) = upstream.and_then(|upstream| upstream.tls.as_ref()) {
+            tls.set(trust);
         }
     }
 

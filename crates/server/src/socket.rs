@@ -123,6 +123,14 @@ impl Socket {
         }
     }
 
+    /// True while the TLS handshake is under way.
+    pub fn is_handshaking(&self) -> bool {
+        match self {
+            Self::Plain(_) => false,
+            Self::Tls(_, session) => session.is_handshaking(),
+        }
+    }
+
     /// True when sealed bytes wait for the socket to take them.
     pub fn wants_write(&self) -> bool {
         match self {

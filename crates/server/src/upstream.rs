@@ -16,9 +16,11 @@ mod rates;
 mod replicas;
 mod replication;
 mod talk;
+mod tls;
 mod waits;
 mod watch;
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
@@ -26,10 +28,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use front::{Both, Endpoint, Health, Homes, Table, Topology, Value};
+use mio::net::TcpStream;
+use mio::{Registry, Token};
 use parking_lot::RwLock;
 use policy::Nanos;
 use ring::hmac;
 
+use crate::socket::Socket;
 use busy::Busy;
 use catalogue::Catalogue;
 use demand::Counted;
@@ -41,11 +46,12 @@ pub use lookout::Lookout;
 pub use rates::{House, Seen};
 pub use replicas::{Reading, Replica, Replicas};
 use talk::{About, Talk};
+pub use tls::{in_words, EngineTls, Trust};
 pub use waits::{WaitingPlace, Waits};
 use waits::{PATTERNS_MAX, SHARD_CHANNELS_MAX};
 
 /// Where the engine is, and how it is used.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct UpstreamOptions {
     /// `host:port`; of a cluster some nodes, the others it tells itself.
     pub addresses: Vec<String>,
@@ -55,6 +61,8 @@ pub struct UpstreamOptions {
     pub user: Option<String>,
     /// The password; none: it asks for none.
     pub password: Option<String>,
+    /// It is reached by TLS; none: in the clear.
+    pub tls: Option<Arc<EngineTls>>,
     /// It is taken to be away when it has not said a word for so long while it is waited for.
     pub patience: Duration,
     /// The tenant whose keys have no mark.
@@ -86,6 +94,33 @@ impl UpstreamOptions {
         words.extend(user);
         words.push(password);
         Some(words)
+    }
+
+    /// The TLS session of a new connection to a node, `host:port`; none: it is spoken to in the
+    /// clear.
+    ///
+    /// # Errors
+    /// Nobody can have a certificate for its host.
+    pub fn session(&self, node: &str) -> io::Result<Option<rustls::Connection>> {
+        self.tls.as_ref().map(|tls| tls.session(node)).transpose()
+    }
+
+    /// Begins a connection to a node, `host:port`, that is not waited for. The poll calls it
+    /// `token`.
+    ///
+    /// # Errors
+    /// The kernel's, or as [`UpstreamOptions::session`].
+    pub fn connect(
+        &self,
+        node: &str,
+        at: SocketAddr,
+        token: Token,
+        registry: &Registry,
+    ) -> io::Result<Socket> {
+        let session = self.session(node)?;
+        let mut socket = Socket::new(TcpStream::connect(at)?, session)?;
+        socket.register(registry, token)?;
+        Ok(socket)
     }
 
     /// The password of the user of the engine as which a tenant's scripts run; none: whoever can
@@ -225,12 +260,12 @@ impl Upstream {
     /// `may` be one of ours, the lookout has it end that.
     pub fn is_busy(
         &self,
-        at: SocketAddr,
+        node: &str,
         tenants: Vec<String>,
         now: Nanos,
         may: impl FnOnce() -> bool,
     ) {
-        if self.busy.hears(at, tenants, now, may) {
+        if self.busy.hears(node, tenants, now, may) {
             if let Some(lookout) = self.lookout.get() {
                 let _ = lookout.send(Call::Busy);
             }
@@ -270,7 +305,10 @@ impl Upstream {
         if busy && !self.options.cluster {
             // Cores hear of it only while somebody asks them for something.
             let may = || house.runs_scripts();
-            if self.busy.hears(found.nodes[0], Vec::new(), now, may) {
+            if self
+                .busy
+                .hears(&found.topology.nodes[0], Vec::new(), now, may)
+            {
                 self.busy.end_scripts(&self.options);
             }
         }
@@ -333,6 +371,7 @@ mod tests {
             cluster: false,
             user: None,
             password: None,
+            tls: None,
             patience: Duration::from_secs(1),
             unmarked: None,
             waiting: 0,

@@ -5,11 +5,12 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustls::crypto::ring;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use telemetry::admin::Token;
+
+use crate::config::tls;
+use crate::config::TrustFiles;
 
 /// The token: from a file, or the environment.
 ///
@@ -26,6 +27,18 @@ pub fn token(file: Option<&Path>) -> Result<Option<Token>, String> {
     Ok(Some(Token::new(text.trim_end_matches(['\r', '\n']))))
 }
 
+/// Reads the files that `--ca`, `--cert` and `--key` name.
+///
+/// # Errors
+/// What is wrong with them.
+pub fn trust(files: &TrustFiles) -> Result<Arc<ClientConfig>, String> {
+    let said = |problem: &tls::TlsProblem| format!("--{} {}", problem.key, problem.what);
+    match tls::trust(files) {
+        Ok(trusting) => Ok(trusting.config),
+        Err(problems) => Err(problems.iter().map(said).collect::<Vec<_>>().join("\n")),
+    }
+}
+
 /// Whom a client trusts, and by which name.
 pub struct Tls {
     config: Arc<ClientConfig>,
@@ -38,25 +51,21 @@ impl Tls {
     /// # Errors
     /// The file has none, or the name is none.
     pub fn new(ca: &Path, name: &str) -> Result<Self, String> {
-        let wrong = |cause: String| format!("--ca {}: {cause}", ca.display());
-        let certificates = CertificateDer::pem_file_iter(ca).and_then(Iterator::collect);
-        let certificates: Vec<_> = certificates.map_err(|cause| wrong(cause.to_string()))?;
-        let mut roots = RootCertStore::empty();
-        let (added, _) = roots.add_parsable_certificates(certificates);
-        if added == 0 {
-            return Err(wrong("holds no certificate".into()));
-        }
-        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .map_err(|cause| wrong(cause.to_string()))?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+        let files = TrustFiles {
+            ca: ca.to_owned(),
+            own: None,
+        };
+        Self::of(trust(&files)?, name)
+    }
+
+    /// Trusts so a server of this name.
+    ///
+    /// # Errors
+    /// The name is none.
+    pub fn of(config: Arc<ClientConfig>, name: &str) -> Result<Self, String> {
         let name = ServerName::try_from(name.to_string())
             .map_err(|_| format!("--name {name:?} is neither a name nor an address"))?;
-        Ok(Self {
-            config: Arc::new(config),
-            name,
-        })
+        Ok(Self { config, name })
     }
 
     /// A connection by TLS over this one.

@@ -34,7 +34,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// # Errors
 /// Why it cannot be, or what of its part it did not get.
 pub fn run(args: &AddArgs) -> Result<(), Failure> {
-    let mut nodes = Nodes::new(&args.cluster.at);
+    let mut nodes = Nodes::new(&args.cluster.reach()?);
     let views = nodes.agreed(None)?;
     let mut book = Book::find(&views)?;
     let at = address(&args.node)?;
@@ -232,7 +232,7 @@ fn met(nodes: &mut Nodes, views: &Views, at: &str, id: &str) -> Result<Option<No
 /// Gives a node what it should have.
 fn fill(args: &AddArgs, mut nodes: Nodes, id: &str) -> Result<(), Failure> {
     let stop = told_to_stop()?;
-    let lead = Lead::take(&args.cluster.at, true, &stop, &mut Say::default());
+    let lead = Lead::take(&nodes.reach, true, &stop, &mut Say::default());
     let lead = lead.map_err(|why| {
         format!("it is not filled: {why}; if that is entremet cluster control, it will use it")
     })?;

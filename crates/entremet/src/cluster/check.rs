@@ -6,14 +6,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use front::{Space, SLOTS};
-use server::UpstreamOptions;
 
 use super::book::Book;
 use super::intent::{Intent, LEASE_NS};
 use super::nodes::{Open, Views};
 use super::reach::Nodes;
 use super::what::slots_with;
-use super::Failure;
+use super::{AtArgs, Failure};
 
 /// What does not agree for a moment need not be wrong.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -22,8 +21,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 ///
 /// # Errors
 /// Something is, or the cluster cannot be asked.
-pub fn run(at: &UpstreamOptions) -> Result<(), Failure> {
-    let mut nodes = Nodes::new(at);
+pub fn run(at: &AtArgs) -> Result<(), Failure> {
+    let mut nodes = Nodes::new(&at.reach()?);
     let mut views = nodes.views()?;
     let mut book = Book::find(&views)?;
     let tenants = book.tenants(&mut nodes)?;

@@ -46,14 +46,15 @@ const READ_EVERY: Duration = Duration::from_secs(1);
 /// It lost its place to another; or nothing can be decided, and it is not to wait.
 pub fn run(args: &ControlArgs) -> Result<(), Failure> {
     let (stop, mut say) = (told_to_stop()?, Say::default());
+    let nodes = Nodes::new(&args.cluster.reach()?);
     let lead = match args.dry_run {
         true => None,
-        false => match Lead::take(&args.cluster.at, args.once, &stop, &mut say)? {
+        false => match Lead::take(&nodes.reach, args.once, &stop, &mut say)? {
             None => return Ok(()),
             lead => lead,
         },
     };
-    let mut control = Control::new(args, lead, stop, say);
+    let mut control = Control::new(args, nodes, lead, stop, say);
     while !control.stops() {
         match control.round() {
             Ok(()) if args.once => break,
@@ -96,7 +97,13 @@ struct Control<'a> {
 }
 
 impl<'a> Control<'a> {
-    fn new(args: &'a ControlArgs, lead: Option<Lead>, stop: Arc<AtomicBool>, say: Say) -> Self {
+    fn new(
+        args: &'a ControlArgs,
+        nodes: Nodes,
+        lead: Option<Lead>,
+        stop: Arc<AtomicBool>,
+        say: Say,
+    ) -> Self {
         let options = PlacerOptions::priced(priced(args));
         let options = PlacerOptions {
             excess_min: f64::from(args.uneven) / 100.0,
@@ -109,7 +116,7 @@ impl<'a> Control<'a> {
         };
         Self {
             args,
-            nodes: Nodes::new(&args.cluster.at),
+            nodes,
             figures: Figures::default(),
             decider: Decider::new(options, &args.except),
             lead,
@@ -124,7 +131,7 @@ impl<'a> Control<'a> {
     fn give_way(&mut self) -> Result<(), Failure> {
         if self.lead.take().is_some() {
             thread::sleep(GIVE_WAY);
-            self.lead = Lead::take(&self.args.cluster.at, false, &self.stop, &mut self.say)?;
+            self.lead = Lead::take(&self.nodes.reach, false, &self.stop, &mut self.say)?;
             self.knows_rests = false;
         }
         Ok(())

@@ -15,9 +15,8 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::book::Book;
 use super::engines::{cluster, command};
-use super::reach::Nodes;
+use super::reach::{Nodes, Reach};
 use super::{first, DevArgs, Failure};
-use crate::config::of_url;
 
 /// Engines that are looked for.
 const PROGRAMS: [&str; 2] = ["valkey-server", "redis-server"];
@@ -143,7 +142,7 @@ fn found() -> Result<PathBuf, Failure> {
 
 /// Waits until so many fronts have heard of each other.
 fn acquainted(url: &str, count: usize) -> Result<(), Failure> {
-    let mut nodes = Nodes::new(&of_url(url, PATIENCE, None)?);
+    let mut nodes = Nodes::new(&Reach::plain(url.parse()?));
     let mut book = Book::find(&nodes.agreed(None)?)?;
     let patience_ends = Instant::now() + PATIENCE;
     let (mut beats, mut before) = (0, Vec::new());

@@ -34,7 +34,7 @@ const FOLLOWED: Duration = Duration::from_secs(3);
 /// # Errors
 /// What does not go, and why.
 pub fn run(args: &DrainArgs) -> Result<(), Failure> {
-    let mut nodes = Nodes::new(&args.cluster.at);
+    let mut nodes = Nodes::new(&args.cluster.reach()?);
     let views = nodes.views()?;
     let mut book = Book::find(&views)?;
     let node = meant(&views, &args.node)?.clone();
@@ -248,7 +248,7 @@ impl Drain<'_> {
         let mut book = Book::find(&work.views)?;
         // Before it leads: whoever does makes room for this one then.
         set(&mut book, &mut self.nodes, &work.views, &self.node.id, true)?;
-        let lead = Lead::take(&self.args.cluster.at, false, stop, &mut Say::default())?;
+        let lead = Lead::take(&self.nodes.reach, false, stop, &mut Say::default())?;
         let Some(lead) = lead else {
             return Err("stopped: the same command goes on".into());
         };

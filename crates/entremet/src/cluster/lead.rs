@@ -7,11 +7,9 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use server::UpstreamOptions;
-
 use super::book::{name, Book, BEAT_EVERY};
 use super::intent::LEASE_NS;
-use super::reach::Nodes;
+use super::reach::{Nodes, Reach};
 use super::say::Say;
 use super::Failure;
 
@@ -75,7 +73,7 @@ impl Lead {
     /// # Errors
     /// Somebody leads, or the cluster cannot be asked, and it does not wait.
     pub fn take(
-        at: &UpstreamOptions,
+        at: &Reach,
         once: bool,
         stop: &Arc<AtomicBool>,
         say: &mut Say,
@@ -94,7 +92,7 @@ impl Lead {
         Ok(None)
     }
 
-    fn begin(at: &UpstreamOptions, entry: Entry, stop: &Arc<AtomicBool>) -> Result<Self, Failure> {
+    fn begin(at: &Reach, entry: Entry, stop: &Arc<AtomicBool>) -> Result<Self, Failure> {
         let state = Arc::new(State {
             lost: AtomicBool::new(false),
             began: Instant::now(),

@@ -25,7 +25,7 @@ use super::{Failure, MoveArgs};
 /// What cannot be moved, and why.
 pub fn run(args: &MoveArgs) -> Result<(), Failure> {
     let stop = told_to_stop()?;
-    let mut nodes = Nodes::new(&args.cluster.at);
+    let mut nodes = Nodes::new(&args.cluster.reach()?);
     let views = nodes.views()?;
     let mut book = Book::find(&views)?;
     let tenants = book.tenants(&mut nodes)?;

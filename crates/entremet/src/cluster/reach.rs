@@ -3,43 +3,141 @@
 use std::collections::{BTreeMap, HashMap};
 use std::net::ToSocketAddrs;
 use std::panic::resume_unwind;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use server::UpstreamOptions;
+use clap::error::ErrorKind;
+use clap::Args;
+use front::host_of;
+use rustls::ClientConfig;
 
 use super::nodes::{Node, View, Views};
 use super::slots::Slots;
 use super::Failure;
+use crate::admin::{trust, Tls};
 use crate::client::{Client, ClientError, Reply, Target, Words};
+use crate::config::{EngineUrl, KeyPair, TrustFiles};
 
+/// A node that is silent for so long while it is asked is away.
+const PATIENCE: Duration = Duration::from_secs(15);
 /// A change is known to all nodes within less than this.
 const AGREED: Duration = Duration::from_secs(10);
 /// Between two looks whether it is.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
+const NO_TLS: &str = "--ca has no effect: --at does not ask for TLS. Write rediss-cluster://\n";
+const NO_CA: &str =
+    "--ca is missing: --at asks for TLS. Name the file with the certificates of those \
+    who may sign the nodes'\n";
+
+/// Which cluster.
+#[derive(Args, Clone, Debug)]
+pub struct AtArgs {
+    /// The cluster, as fronts are told of it (engine.url): redis-cluster://HOST:PORT,HOST:PORT,
+    /// with USER:PASSWORD@ before the first host if its nodes ask for it; rediss-cluster:// for TLS
+    #[arg(long, value_name = "URL", value_parser = cluster)]
+    pub at: EngineUrl,
+
+    /// With TLS, trust nodes whose certificates one in this file (PEM) has signed
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+
+    /// With TLS, show nodes the certificate in this file (PEM)
+    #[arg(long, value_name = "FILE", requires = "key", requires = "ca")]
+    pub cert: Option<PathBuf>,
+
+    /// The key of that certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub key: Option<PathBuf>,
+
+    /// Name in the nodes' certificates, where it is not the host of each
+    #[arg(long, value_name = "NAME", requires = "ca")]
+    pub name: Option<String>,
+}
+
+impl AtArgs {
+    /// How its nodes are reached. Options that do not go together end the process, as all that is
+    /// wrong with a command line.
+    ///
+    /// # Errors
+    /// A file that cannot be used.
+    pub fn reach(&self) -> Result<Reach, Failure> {
+        let wrong = |kind, what| clap::Error::raw(kind, what).exit();
+        let tls = match (self.at.tls, &self.ca) {
+            (false, None) => None,
+            (false, Some(_)) => wrong(ErrorKind::ArgumentConflict, NO_TLS),
+            (true, None) => wrong(ErrorKind::MissingRequiredArgument, NO_CA),
+            (true, Some(ca)) => {
+                let own = self.cert.clone().zip(self.key.clone());
+                Some(trust(&TrustFiles {
+                    ca: ca.clone(),
+                    own: own.map(|(cert, key)| KeyPair { cert, key }),
+                })?)
+            }
+        };
+        Ok(Reach {
+            url: self.at.clone(),
+            tls,
+            name: self.name.clone(),
+        })
+    }
+}
+
+/// A cluster, as its URL says.
+fn cluster(url: &str) -> Result<EngineUrl, String> {
+    let url: EngineUrl = url.parse()?;
+    match url.cluster {
+        true => Ok(url),
+        false => Err("a cluster is meant: redis-cluster://HOST:PORT".into()),
+    }
+}
+
+/// How the nodes of a cluster are reached.
+#[derive(Clone)]
+pub struct Reach {
+    /// Where some of them are, and how one logs in.
+    pub url: EngineUrl,
+    /// By TLS, with this; none: in the clear.
+    pub tls: Option<Arc<ClientConfig>>,
+    /// Whose certificate each must have; none: that of the host by which it is reached.
+    pub name: Option<String>,
+}
+
+impl Reach {
+    /// In the clear.
+    pub fn plain(url: EngineUrl) -> Self {
+        Self {
+            url,
+            tls: None,
+            name: None,
+        }
+    }
+}
+
 /// The nodes of a cluster.
 pub struct Nodes {
-    options: UpstreamOptions,
+    /// How they are reached.
+    pub reach: Reach,
     clients: HashMap<String, Client>,
 }
 
 impl Nodes {
-    /// Those of the cluster of these options; a node that is silent for longer than they say is
-    /// away.
-    pub fn new(options: &UpstreamOptions) -> Self {
+    /// Those of a cluster.
+    pub fn new(reach: &Reach) -> Self {
         Self {
-            options: options.clone(),
+            reach: reach.clone(),
             clients: HashMap::new(),
         }
     }
 
     /// The words with which a node logs in at another to hand it keys.
     pub fn login(&self) -> Vec<Vec<u8>> {
-        let Some(password) = &self.options.password else {
+        let Some(password) = &self.reach.url.password else {
             return Vec::new();
         };
-        let user = self.options.user.as_deref().unwrap_or("default");
+        let user = self.reach.url.user.as_deref().unwrap_or("default");
         ["AUTH2", user, password]
             .map(|word| word.as_bytes().to_vec())
             .into()
@@ -135,17 +233,20 @@ impl Nodes {
 
     fn connect(&self, at: &str) -> Result<Client, Failure> {
         let address = at.to_socket_addrs().ok().and_then(|mut all| all.next());
+        let name = self.reach.name.as_deref().unwrap_or(host_of(at));
+        let tls = self.reach.tls.as_ref();
+        let tls = tls.map(|config| Tls::of(Arc::clone(config), name));
         let target = Target {
             address: address.ok_or_else(|| format!("{at} is no address of a node"))?,
-            tls: None,
+            tls: tls.transpose()?,
             client: "entremet-cluster".into(),
-            patience: self.options.patience,
+            patience: PATIENCE,
         };
-        let user = self.options.user.as_deref().unwrap_or("default");
+        let user = self.reach.url.user.as_deref().unwrap_or("default");
         Ok(Client::connect(
             &target,
             user,
-            self.options.password.as_deref(),
+            self.reach.url.password.as_deref(),
         )?)
     }
 
@@ -164,7 +265,7 @@ impl Nodes {
     /// No node answers of those that were named, or one does not that is said to be there.
     pub fn views(&mut self) -> Result<Views, Failure> {
         let mut why: Failure = "no node was named".into();
-        for at in self.options.addresses.clone() {
+        for at in self.reach.url.addresses.clone() {
             let first = match self.view(&at) {
                 Ok(first) => first,
                 Err(failed) => {

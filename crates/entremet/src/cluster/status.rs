@@ -5,7 +5,6 @@ use std::io::{self, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use front::{bracketed, Peer, Space};
-use server::UpstreamOptions;
 
 use super::book::Book;
 use super::control::LAST;
@@ -15,14 +14,14 @@ use super::leaving::leaving;
 use super::nodes::Views;
 use super::reach::{field, Nodes};
 use super::what::slots_with;
-use super::Failure;
+use super::{AtArgs, Failure};
 
 /// Shows what is where.
 ///
 /// # Errors
 /// The cluster cannot be asked.
-pub fn run(at: &UpstreamOptions) -> Result<(), Failure> {
-    let mut nodes = Nodes::new(at);
+pub fn run(at: &AtArgs) -> Result<(), Failure> {
+    let mut nodes = Nodes::new(&at.reach()?);
     let views = nodes.views()?;
     let mut book = Book::find(&views)?;
     let tenants = book.tenants(&mut nodes)?;

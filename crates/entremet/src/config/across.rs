@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use server::tenants::Password;
@@ -9,7 +10,9 @@ use settings::tenant::{Room, Totals, LAG, MEMORIES};
 use settings::units::{Bytes, Rate};
 use settings::Reader;
 
-use super::{admin, device, footprint, fronts, tls, upstream, Config, Memory, Server, Tenant};
+use super::tls::{self, TlsProblem};
+use super::validity::Validity;
+use super::{admin, device, footprint, fronts, upstream, Config, Memory, Server, Tenant};
 
 /// Adds what is wrong between keys to the reader's report.
 pub(super) fn check(config: &Config, reader: &Reader) {
@@ -99,24 +102,41 @@ fn tls_files(config: &Config, reader: &Reader) {
     let admin = config.server.admin_tls.as_ref().filter(own);
     for (section, files) in [("server.tls", clients), ("server.admin_tls", admin)] {
         let Some(files) = files else { continue };
-        let mut report = reader.report.borrow_mut();
-        match tls::load(files) {
-            Ok(loaded) => {
-                let key = format!("{section}.cert");
-                if let Some((what, _)) = loaded.valid.doubt(now_s(), EXPIRES_SOON_DAYS) {
-                    let what = format!("{}: {what}", files.cert.display());
-                    report
-                        .warn(reader.place(&key), &key, what)
-                        .advice("put a new one in its place, and send the server SIGHUP");
-                }
+        let valid = tls::load(files).map(|loaded| Some((loaded.valid, &files.cert)));
+        certificate(section, valid, reader);
+    }
+    let upstream = config.engine.upstream.as_ref();
+    if let Some(engine) = upstream.and_then(|upstream| upstream.tls.as_ref()) {
+        let cert = engine.files.own.as_ref().map(|own| &own.cert);
+        let valid = tls::trust(&engine.files).map(|trusting| trusting.valid.zip(cert));
+        certificate("engine.tls", valid, reader);
+    }
+}
+
+/// Reports what is wrong with the files of a section, or with the time of its own certificate.
+fn certificate(
+    section: &str,
+    valid: Result<Option<(Validity, &PathBuf)>, Vec<TlsProblem>>,
+    reader: &Reader,
+) {
+    let mut report = reader.report.borrow_mut();
+    match valid {
+        Ok(None) => {}
+        Ok(Some((valid, cert))) => {
+            let key = format!("{section}.cert");
+            if let Some((what, _)) = valid.doubt(now_s(), EXPIRES_SOON_DAYS) {
+                let what = format!("{}: {what}", cert.display());
+                report
+                    .warn(reader.place(&key), &key, what)
+                    .advice("put a new one in its place, and send the server SIGHUP");
             }
-            Err(problems) => {
-                for problem in problems {
-                    let key = format!("{section}.{}", problem.key);
-                    report
-                        .error(reader.place(&key), &key, problem.what)
-                        .advice(problem.advice);
-                }
+        }
+        Err(problems) => {
+            for problem in problems {
+                let key = format!("{section}.{}", problem.key);
+                report
+                    .error(reader.place(&key), &key, problem.what)
+                    .advice(problem.advice);
             }
         }
     }

@@ -6,7 +6,7 @@ use front::{Both, Endpoint};
 use server::FrontsOptions;
 use settings::{Reader, Section};
 
-use super::{upstream, Cluster, Config, Overrides, Server};
+use super::{url, Cluster, Config, Overrides, Server, Upstream};
 
 /// The keys that say where clients connect, and those that say what they are told instead.
 const LISTEN: Both<&str> = Both {
@@ -25,7 +25,7 @@ pub(super) fn read(section: &Section, overrides: &Overrides) -> Option<Cluster> 
     let node: Option<String> = section.get("node");
     let divide_weights = section.get_or_default("divide_weights");
     let node = overrides.node.clone().or(node);
-    if let Some(why) = node.as_ref().and_then(|node| upstream::address(node).err()) {
+    if let Some(why) = node.as_ref().and_then(|node| url::address(node).err()) {
         let what = format!("is no address of a node: {why}");
         section.error("node", &what, "write HOST:PORT");
     }
@@ -128,7 +128,7 @@ pub(super) fn check(config: &Config, reader: &Reader) {
         return;
     }
     let mut report = reader.report.borrow_mut();
-    let cluster = |upstream: &server::UpstreamOptions| upstream.cluster;
+    let cluster = |upstream: &Upstream| upstream.url.cluster;
     if !config.engine.upstream.as_ref().is_some_and(cluster) {
         let what = "has no effect: engine.kind is not \"redis-cluster\", and this server stands before no cluster";
         report

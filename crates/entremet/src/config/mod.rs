@@ -14,6 +14,7 @@ pub mod reference;
 pub mod schema;
 pub mod tls;
 mod upstream;
+mod url;
 pub mod validity;
 mod words;
 
@@ -28,8 +29,9 @@ use front::Both;
 use policy::dispatch::Discipline;
 use policy::slo::admission::Admission;
 use policy::slo::control::Policy;
+use rustls::pki_types::ServerName;
 use server::tenants::{Password, Plain};
-use server::{FrontsOptions, UpstreamOptions};
+use server::FrontsOptions;
 use telemetry::admin::Token;
 use toml::de::DeTable;
 
@@ -38,7 +40,7 @@ use settings::units::{ByteRate, Bytes, Rate, Time};
 use settings::{Reader, Report};
 
 pub use footprint::Footprint;
-pub use upstream::of_url;
+pub use url::EngineUrl;
 pub use words::words;
 
 /// Cores that one process uses at most: the server keeps sets of cores in 64 bits.
@@ -151,11 +153,53 @@ pub struct Cluster {
     pub options: FrontsOptions,
 }
 
+/// Files for the client's side of TLS.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrustFiles {
+    /// Whose signature a server's certificate must bear.
+    pub ca: PathBuf,
+    /// What the client shows of itself; none: nothing.
+    pub own: Option<KeyPair>,
+}
+
+/// A certificate and its key.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KeyPair {
+    /// Certificate chain.
+    pub cert: PathBuf,
+    /// Private key.
+    pub key: PathBuf,
+}
+
+/// The engine before which this server stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Upstream {
+    /// Where it is.
+    pub url: EngineUrl,
+    /// `[engine.tls]`, if and only if the URL asks for it.
+    pub tls: Option<EngineTls>,
+    /// It is taken to be away when it has not said a word for so long while it is waited for.
+    pub timeout: Time,
+    /// The tenant whose keys have no mark.
+    pub unmarked: Option<String>,
+    /// Clients that may wait there.
+    pub waiting: u32,
+}
+
+/// `engine.tls`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EngineTls {
+    /// With which files it is spoken.
+    pub files: TrustFiles,
+    /// Whose certificate the engine's must be; none: that of the host by which it is reached.
+    pub name: Option<ServerName<'static>>,
+}
+
 /// `[engine]`: where and how data is stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Engine {
     /// The engine that keeps the data instead; none: this process does.
-    pub upstream: Option<UpstreamOptions>,
+    pub upstream: Option<Upstream>,
     /// The data directory.
     pub path: PathBuf,
     /// Object cache of all tenants together.

@@ -66,7 +66,12 @@ const KEYS: &[Key] = &[
 
     key("engine", Table, Unset("defaults"), Start, "Where and how data is stored."),
     key("engine.kind", Word(&["rocksdb", "redis", "redis-cluster"]), Value("\"rocksdb\""), Start, "Where data is kept: by this process in RocksDB, or by a Redis or Valkey before which it stands ([how](../guide/front.md)), or by a cluster of them ([how](../guide/cluster.md)). Then what is said of storage, of the device and of `sync` is an error."),
-    key("engine.url", Text("redis://HOST:PORT or redis://USER:PASSWORD@HOST:PORT; redis-cluster:// and several of HOST:PORT, with commas between"), Unset("needed if the kind is \"redis\" or \"redis-cluster\""), Start, "Where that Redis or Valkey is. Of a cluster one node that answers is enough: it tells the others."),
+    key("engine.url", Text("redis://HOST:PORT or redis://USER:PASSWORD@HOST:PORT; redis-cluster:// and several of HOST:PORT, with commas between; with rediss by TLS"), Unset("needed if the kind is \"redis\" or \"redis-cluster\""), Start, "Where that Redis or Valkey is. Of a cluster one node that answers is enough: it tells the others."),
+    key("engine.tls", Table, Unset("needed if the URL is rediss:// or rediss-cluster://"), Start, "How TLS (1.2 or 1.3) is spoken to it ([how](../guide/front.md#tls-to-the-engine))."),
+    key("engine.tls.ca", Path, Required, Reload, "Certificates, PEM. One of these must have signed that of the engine."),
+    key("engine.tls.cert", Path, Unset("none is shown"), Reload, "Certificate chain that this server shows the engine, PEM, its own first. A Redis asks for one unless it has `tls-auth-clients no`."),
+    key("engine.tls.key", Path, Unset("none is shown"), Reload, "Private key of that certificate, PEM."),
+    key("engine.tls.name", Text("a host name or an address"), Unset("the host by which a node is reached"), Reload, "Whose certificate that of the engine must be; of a cluster, that of each node."),
     key("engine.timeout", Time("100ms", "10min"), Value("\"10s\""), Start, "How long it may say nothing while requests wait for it. Then these get an error, and the connection to it is made anew."),
     key("engine.waiting", Integer(0, 10_000), Value("1000"), Start, "Clients that may wait there until something comes (`BLPOP`, `XREAD` with `BLOCK`), watch keys (`WATCH`) or have subscribed to channels, all tenants together, and as many connections to it: its `maxclients` must have room for them. One tenant may have as many as are left, so half of all at most."),
     key("engine.unmarked", Text("a tenant's name"), Unset("nobody"), Start, "The tenant whose keys have no mark: those that were there before. Not before a cluster. All other tenants' keys begin with `{@NAME}` there."),

@@ -1,4 +1,4 @@
-//! The server's side of TLS, from files.
+//! TLS from files: the server's side, and the client's.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,15 +7,15 @@ use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
-use rustls::{RootCertStore, ServerConfig};
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
 use super::validity::Validity;
-use super::TlsFiles;
+use super::{KeyPair, TlsFiles, TrustFiles};
 
 /// Which file is wrong and why.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TlsProblem {
-    /// `cert`, `key` or `client_ca`.
+    /// `cert`, `key`, `client_ca` or `ca`.
     pub key: &'static str,
     /// What is wrong.
     pub what: String,
@@ -32,50 +32,104 @@ pub struct Loaded {
     pub valid: Validity,
 }
 
-/// Reads the files and makes sure that they belong together.
+/// What TLS is asked with.
+#[derive(Clone, Debug)]
+pub struct Trusting {
+    /// The client's side.
+    pub config: Arc<ClientConfig>,
+    /// When the certificate that it shows begins and ceases to be valid; none: it shows none.
+    pub valid: Option<Validity>,
+}
+
+/// Reads the files of the server's side and makes sure that they belong together.
 ///
 /// # Errors
 /// Every file that is missing, unreadable, not PEM or does not fit the others.
 pub fn load(tls: &TlsFiles) -> Result<Loaded, Vec<TlsProblem>> {
     let mut problems = Vec::new();
-    let mut noted = |problem| problems.push(problem);
-    let chain = certificates("cert", &tls.cert).map_err(&mut noted).ok();
-    let key = private_key(&tls.key).map_err(&mut noted).ok();
+    let own = Own::read(&tls.cert, &tls.key, &mut problems);
     let roots = tls
         .client_ca
         .as_deref()
-        .map(|path| roots(path).map_err(&mut noted).ok());
-    let (Some(chain), Some(key)) = (chain, key) else {
+        .and_then(|path| roots("client_ca", path, &mut problems));
+    let Some(own) = own.filter(|_| problems.is_empty()) else {
         return Err(problems);
     };
-    let valid = Validity::of(&chain[0]);
-    let valid = valid.ok_or_else(|| vec![unfit("cert", "holds no certificate of X.509".into())])?;
     let provider = Arc::new(ring::default_provider());
     let versions = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions();
     let builder = versions.map_err(|cause| vec![unfit("cert", cause.to_string())])?;
     let builder = match roots {
         None => builder.with_no_client_auth(),
-        Some(None) => return Err(problems),
-        Some(Some(roots)) => {
+        Some(roots) => {
             let verifier =
                 WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
             let verifier = verifier.map_err(|cause| vec![unfit("client_ca", cause.to_string())])?;
             builder.with_client_cert_verifier(verifier)
         }
     };
-    let config = builder.with_single_cert(chain, key);
-    match config {
+    match builder.with_single_cert(own.chain, own.key) {
         Ok(config) => Ok(Loaded {
             config: Arc::new(config),
-            valid,
+            valid: own.valid,
         }),
-        Err(cause) => Err(vec![unfit(
-            "key",
-            format!("does not fit the certificate: {cause}"),
-        )]),
+        Err(cause) => Err(vec![not_of_it(&cause)]),
     }
 }
+
+/// Reads the files of the client's side and makes sure that they belong together.
+///
+/// # Errors
+/// As [`load`].
+pub fn trust(tls: &TrustFiles) -> Result<Trusting, Vec<TlsProblem>> {
+    let mut problems = Vec::new();
+    let roots = roots("ca", &tls.ca, &mut problems);
+    let own = tls
+        .own
+        .as_ref()
+        .and_then(|KeyPair { cert, key }| Own::read(cert, key, &mut problems));
+    let Some(roots) = roots.filter(|_| problems.is_empty()) else {
+        return Err(problems);
+    };
+    let versions = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions();
+    let builder = versions.map_err(|cause| vec![unfit("ca", cause.to_string())])?;
+    let builder = builder.with_root_certificates(roots);
+    let valid = own.as_ref().map(|own| own.valid);
+    let config = match own {
+        None => builder.with_no_client_auth(),
+        Some(own) => builder
+            .with_client_auth_cert(own.chain, own.key)
+            .map_err(|cause| vec![not_of_it(&cause)])?,
+    };
+    Ok(Trusting {
+        config: Arc::new(config),
+        valid,
+    })
+}
+
+/// What one side shows of itself.
+struct Own {
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+    valid: Validity,
+}
+
+impl Own {
+    fn read(cert: &Path, key: &Path, problems: &mut Vec<TlsProblem>) -> Option<Self> {
+        let mut noted = |problem| problems.push(problem);
+        let chain = certificates("cert", cert).map_err(&mut noted).ok();
+        let key = private_key(key).map_err(&mut noted).ok();
+        let (chain, key) = chain.zip(key)?;
+        let Some(valid) = Validity::of(&chain[0]) else {
+            noted(unfit("cert", NO_CERTIFICATE.into()));
+            return None;
+        };
+        Some(Self { chain, key, valid })
+    }
+}
+
+const NO_CERTIFICATE: &str = "holds no certificate of X.509";
 
 fn unfit(key: &'static str, what: String) -> TlsProblem {
     TlsProblem {
@@ -83,6 +137,10 @@ fn unfit(key: &'static str, what: String) -> TlsProblem {
         what,
         advice: "use the certificate, the key and the signers that belong together",
     }
+}
+
+fn not_of_it(cause: &rustls::Error) -> TlsProblem {
+    unfit("key", format!("does not fit the certificate: {cause}"))
 }
 
 fn unreadable(key: &'static str, path: &Path, cause: &rustls::pki_types::pem::Error) -> TlsProblem {
@@ -125,12 +183,14 @@ fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsProblem> {
     PrivateKeyDer::from_pem_file(path).map_err(|cause| unreadable("key", path, &cause))
 }
 
-fn roots(path: &Path) -> Result<RootCertStore, TlsProblem> {
+/// Those who may sign. Of a bundle of many, a system's own, those count that are understood.
+fn roots(key: &'static str, path: &Path, problems: &mut Vec<TlsProblem>) -> Option<RootCertStore> {
+    let read = certificates(key, path).map_err(|problem| problems.push(problem));
     let mut roots = RootCertStore::empty();
-    for certificate in certificates("client_ca", path)? {
-        roots
-            .add(certificate)
-            .map_err(|cause| unfit("client_ca", cause.to_string()))?;
+    let (added, _) = roots.add_parsable_certificates(read.ok()?);
+    if added == 0 {
+        problems.push(unfit(key, format!("{}: {NO_CERTIFICATE}", path.display())));
+        return None;
     }
-    Ok(roots)
+    Some(roots)
 }

@@ -5,11 +5,10 @@ use std::fmt::{Display, Write};
 use device::BESIDE_DATA;
 use policy::words::Words;
 use server::tenants::Password;
-use server::UpstreamOptions;
 
 use super::footprint::{whole, Footprint};
 use super::upstream::{OF_CLUSTERS, OF_STORAGE};
-use super::{Cluster, Config, Memory, Server, Tenant};
+use super::{Cluster, Config, EngineTls, Memory, Server, Tenant, Upstream};
 
 /// What the server would do, in words.
 pub fn words(config: &Config) -> String {
@@ -188,8 +187,8 @@ fn storage(text: &mut String, config: &Config) {
 }
 
 /// Before which engine it stands.
-fn before(text: &mut String, upstream: &UpstreamOptions, fronts: Option<&Cluster>) {
-    let user = match (&upstream.user, &upstream.password) {
+fn before(text: &mut String, upstream: &Upstream, fronts: Option<&Cluster>) {
+    let user = match (&upstream.url.user, &upstream.url.password) {
         (Some(user), _) => format!(" as {user}"),
         (None, Some(_)) => " with a password".into(),
         (None, None) => String::new(),
@@ -198,11 +197,14 @@ fn before(text: &mut String, upstream: &UpstreamOptions, fronts: Option<&Cluster
         text,
         format_args!(
             "\nData is kept by the {} at {}, which this server logs in to{user}. When data is safe is that engine's setting.",
-            if upstream.cluster { "cluster" } else { "engine" },
-            upstream.addresses.join(", ")
+            if upstream.url.cluster { "cluster" } else { "engine" },
+            upstream.url.addresses.join(", ")
         ),
     );
-    if upstream.cluster {
+    if let Some(tls) = &upstream.tls {
+        by_tls(text, tls);
+    }
+    if upstream.url.cluster {
         one_of_several(text, fronts);
         return line(text, "Each tenant's keys begin with {@NAME} there, or, if it has several partitions, with {@NAME/NUMBER}: a number for each. The cluster copies to replicas after it has answered: a node that is lost may take its last writes with it.");
     }
@@ -212,6 +214,25 @@ fn before(text: &mut String, upstream: &UpstreamOptions, fronts: Option<&Cluster
             None => "Each tenant's keys begin with {@NAME} there. Keys without such a mark are nobody's.".into(),
             Some(name) => format!("Each tenant's keys begin with {{@NAME}} there, but for those of {name}: it has the keys without a mark."),
         },
+    );
+}
+
+/// How TLS is spoken to it.
+fn by_tls(text: &mut String, tls: &EngineTls) {
+    let whose = match &tls.name {
+        Some(name) => format!("{}", name.to_str()),
+        None => "the host by which it is reached".into(),
+    };
+    let shown = match &tls.files.own {
+        Some(own) => format!(" This server shows it {}.", own.cert.display()),
+        None => String::new(),
+    };
+    line(
+        text,
+        format_args!(
+            "It is reached by TLS only, and must have a certificate of {whose} that one of {} has signed.{shown}",
+            tls.files.ca.display()
+        ),
     );
 }
 
@@ -301,7 +322,7 @@ fn tenants(text: &mut String, config: &Config) {
     for tenant in &config.tenants {
         let unsaid = match &config.engine.upstream {
             None => OF_CLUSTERS.to_vec(),
-            Some(engine) if engine.cluster => OF_STORAGE.to_vec(),
+            Some(engine) if engine.url.cluster => OF_STORAGE.to_vec(),
             Some(_) => [&OF_STORAGE[..], &OF_CLUSTERS].concat(),
         };
         one(

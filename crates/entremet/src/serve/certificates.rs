@@ -1,22 +1,26 @@
-//! What TLS is served with, at the start and after each reload.
+//! What TLS is spoken with, at the start and after each reload.
 
 use std::sync::Arc;
 
+use server::Trust;
 use telemetry::CertificateSnapshot;
 
 use super::clocks::wall_ms;
-use crate::config::tls::{self, Loaded};
-use crate::config::{Config, TlsFiles};
+use crate::config::tls::{self, Loaded, TlsProblem, Trusting};
+use crate::config::validity::Validity;
+use crate::config::{Config, EngineTls, TlsFiles};
 
 /// Less is said as a warning, days.
 const SOON_DAYS: i64 = 14;
 
-/// The certificates of both addresses, where they have TLS.
+/// The certificates of both addresses and of this server before its engine, where they have TLS.
 pub struct Certificates {
     /// Shown to clients.
     pub clients: Option<Loaded>,
     /// Shown by the admin address.
     pub admin: Option<Loaded>,
+    /// Shown to the engine, and who may be that.
+    pub engine: Option<Trusting>,
 }
 
 impl Certificates {
@@ -25,23 +29,26 @@ impl Certificates {
     /// # Errors
     /// What is wrong with them, though they were good when the configuration was checked.
     pub fn load(config: &Config) -> Result<Self, String> {
-        let load = |section: &str, files: Option<&TlsFiles>| match files.map(tls::load) {
-            None => Ok(None),
-            Some(Ok(loaded)) => Ok(Some(loaded)),
-            Some(Err(problems)) => {
-                let text = |problem: &tls::TlsProblem| {
-                    format!(
-                        "{section}.{}: {}; {}",
-                        problem.key, problem.what, problem.advice
-                    )
-                };
-                Err(problems.iter().map(text).collect::<Vec<_>>().join("\n"))
-            }
+        let load = |section: &str, files: Option<&TlsFiles>| {
+            let loaded = files.map(tls::load).transpose();
+            loaded.map_err(|problems| said(section, &problems))
         };
         let server = &config.server;
+        let engine = engine_tls(config).map(|tls| tls::trust(&tls.files));
         Ok(Self {
             clients: load("server.tls", server.tls.as_ref().map(|tls| &tls.files))?,
             admin: load("server.admin_tls", server.admin_tls.as_ref())?,
+            engine: (engine.transpose()).map_err(|problems| said("engine.tls", &problems))?,
+        })
+    }
+
+    /// Whom this server trusts to be its engine; none: it is spoken to in the clear, or there is
+    /// none.
+    pub fn trust(&self, config: &Config) -> Option<Trust> {
+        let (tls, trusting) = engine_tls(config).zip(self.engine.as_ref())?;
+        Some(Trust {
+            config: Arc::clone(&trusting.config),
+            name: tls.name.clone(),
         })
     }
 
@@ -56,10 +63,9 @@ impl Certificates {
             let (Some(new), Some(old)) = (new, old) else {
                 continue;
             };
-            let valid =
-                |loaded: &Loaded| loaded.valid.doubt(now_s, 0).is_none_or(|(_, valid)| valid);
+            let valid = |shown: Validity| shown.doubt(now_s, 0).is_none_or(|(_, valid)| valid);
             if !valid(new) && valid(old) {
-                let (what, _) = new.valid.doubt(now_s, 0).unwrap_or_default();
+                let (what, _) = new.doubt(now_s, 0).unwrap_or_default();
                 return Err(format!("the new certificate of {shown_to} {what}"));
             }
         }
@@ -69,36 +75,50 @@ impl Certificates {
     /// Says in the log how long each is valid.
     pub fn say(&self) {
         let now_s = now_s();
-        for (shown_to, loaded) in self.all() {
-            let Some(loaded) = loaded else { continue };
-            match loaded.valid.doubt(now_s, SOON_DAYS) {
+        for (shown_to, valid) in self.all() {
+            let Some(valid) = valid else { continue };
+            match valid.doubt(now_s, SOON_DAYS) {
                 Some((what, _)) => tracing::warn!("the certificate of {shown_to} {what}"),
-                None => tracing::info!(
-                    "the certificate of {shown_to} {}",
-                    loaded.valid.expires(now_s)
-                ),
+                None => tracing::info!("the certificate of {shown_to} {}", valid.expires(now_s)),
             }
         }
     }
 
     /// For the metrics.
     pub fn snapshots(&self) -> Vec<CertificateSnapshot> {
-        let snapshot = |(shown_to, loaded): (&str, Option<&Loaded>)| {
+        let snapshot = |(shown_to, valid): (&str, Option<Validity>)| {
             Some(CertificateSnapshot {
                 shown_to: shown_to.to_string(),
-                expires_unix_s: loaded?.valid.until_s,
+                expires_unix_s: valid?.until_s,
             })
         };
         self.all().filter_map(snapshot).collect()
     }
 
-    fn all(&self) -> impl Iterator<Item = (&'static str, Option<&Loaded>)> {
+    fn all(&self) -> impl Iterator<Item = (&'static str, Option<Validity>)> {
+        let served = |loaded: &Option<Loaded>| loaded.as_ref().map(|loaded| loaded.valid);
+        let engine = self.engine.as_ref().and_then(|engine| engine.valid);
         [
-            ("clients", self.clients.as_ref()),
-            ("admin", self.admin.as_ref()),
+            ("clients", served(&self.clients)),
+            ("admin", served(&self.admin)),
+            ("engine", engine),
         ]
         .into_iter()
     }
+}
+
+fn engine_tls(config: &Config) -> Option<&EngineTls> {
+    config.engine.upstream.as_ref()?.tls.as_ref()
+}
+
+fn said(section: &str, problems: &[TlsProblem]) -> String {
+    let text = |problem: &TlsProblem| {
+        format!(
+            "{section}.{}: {}; {}",
+            problem.key, problem.what, problem.advice
+        )
+    };
+    problems.iter().map(text).collect::<Vec<_>>().join("\n")
 }
 
 /// The server's side of one of them.

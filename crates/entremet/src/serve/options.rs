@@ -5,7 +5,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use server::tenants::{TenantSpec, DEFAULT};
-use server::{Capacity, Descriptors, Listen, Options, StorageFiles, Tls, Tuning, UpstreamOptions};
+use server::{
+    Capacity, Descriptors, EngineTls, Listen, Options, StorageFiles, Tls, Tuning, UpstreamOptions,
+};
 use settings::tenant::Settings;
 use settings::units;
 
@@ -72,14 +74,7 @@ pub fn of(
             idle_close: engine.idle_close.map(units::Time::duration),
             ..engine::EngineOptions::new(&engine.path)
         },
-        upstream: engine.upstream.clone().map(|upstream| UpstreamOptions {
-            fronts: config
-                .server
-                .cluster
-                .as_ref()
-                .map(|one| one.options.clone()),
-            ..upstream
-        }),
+        upstream: upstream(config, certificates),
         data: engine.path.clone(),
         disk: device::of(config, &clock, seed)?,
         clock,
@@ -89,6 +84,27 @@ pub fn of(
         log_lines_lost: log.lost(),
         version: crate::cli::VERSION.to_string(),
         config_file: source.file.clone(),
+    })
+}
+
+fn upstream(config: &Config, certificates: &Certificates) -> Option<UpstreamOptions> {
+    let upstream = config.engine.upstream.as_ref()?;
+    let url = upstream.url.clone();
+    let tls = certificates.trust(config).map(EngineTls::new);
+    Some(UpstreamOptions {
+        addresses: url.addresses,
+        cluster: url.cluster,
+        user: url.user,
+        password: url.password,
+        tls: tls.map(Arc::new),
+        patience: upstream.timeout.duration(),
+        unmarked: upstream.unmarked.clone(),
+        waiting: upstream.waiting,
+        fronts: config
+            .server
+            .cluster
+            .as_ref()
+            .map(|one| one.options.clone()),
     })
 }
 

@@ -1,14 +1,14 @@
 //! A connection to a node that is asked now and then, and never waited for.
 
-use std::io::{self, Read, Write};
+use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 
 use front::{frame, Scanner, Value};
-use mio::net::TcpStream;
-use mio::{Interest, Registry, Token};
+use mio::{Registry, Token};
 use policy::Nanos;
 
 use super::UpstreamOptions;
+use crate::socket::{Progress, Socket};
 
 /// Who answers nothing for so long is asked on a new connection.
 const PATIENCE_NS: Nanos = 5_000_000_000;
@@ -27,9 +27,11 @@ pub struct Answers {
 
 /// The connection.
 pub struct Asker {
+    /// `host:port`, as the cluster calls it.
+    node: String,
     at: SocketAddr,
     token: Token,
-    stream: Option<TcpStream>,
+    socket: Option<Socket>,
     /// It is not tried before.
     from: Nanos,
     out: Vec<u8>,
@@ -43,11 +45,12 @@ pub struct Asker {
 
 impl Asker {
     /// One that is not connected yet.
-    pub fn new(at: SocketAddr, token: Token) -> Self {
+    pub fn new(node: String, at: SocketAddr, token: Token) -> Self {
         Self {
+            node,
             at,
             token,
-            stream: None,
+            socket: None,
             from: 0,
             out: Vec::new(),
             input: Vec::new(),
@@ -78,9 +81,9 @@ impl Asker {
         if now < self.from || self.missing != [0; 2] {
             return;
         }
-        if self.stream.is_none() {
-            match self.connect(registry) {
-                Ok(stream) => self.stream = Some(stream),
+        if self.socket.is_none() {
+            match options.connect(&self.node, self.at, self.token, registry) {
+                Ok(socket) => self.socket = Some(socket),
                 Err(_) => return self.lose(now),
             }
             if let Some(words) = options.login() {
@@ -98,14 +101,6 @@ impl Asker {
         }
     }
 
-    fn connect(&self, registry: &Registry) -> io::Result<TcpStream> {
-        let mut stream = TcpStream::connect(self.at)?;
-        stream.set_nodelay(true)?;
-        let both = Interest::READABLE | Interest::WRITABLE;
-        registry.register(&mut stream, self.token, both)?;
-        Ok(stream)
-    }
-
     /// The poll says something of it. Returns the answers, if they have come.
     pub fn noticed(&mut self, now: Nanos) -> Option<Answers> {
         let moved = self.flush().and_then(|()| self.read());
@@ -121,34 +116,27 @@ impl Asker {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let Some(stream) = &mut self.stream else {
+        let Some(socket) = &mut self.socket else {
             return Ok(());
         };
         while !self.out.is_empty() {
-            match stream.write(&self.out) {
-                Ok(count) => drop(self.out.drain(..count)),
-                Err(why) => match why.kind() {
-                    // It still connects, or takes no more.
-                    io::ErrorKind::WouldBlock | io::ErrorKind::NotConnected => break,
-                    io::ErrorKind::Interrupted => {}
-                    _ => return Err(why),
-                },
+            match socket.write(&[IoSlice::new(&self.out)])? {
+                Progress::Moved(count) => drop(self.out.drain(..count)),
+                // It still connects, or takes no more.
+                Progress::Blocked => break,
+                Progress::Closed => return Err(io::ErrorKind::WriteZero.into()),
             }
         }
-        Ok(())
+        socket.flush().map(drop)
     }
 
     fn read(&mut self) -> io::Result<()> {
         let mut piece = [0; 16 << 10];
-        while let Some(stream) = &mut self.stream {
-            match stream.read(&mut piece) {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(count) => self.input.extend_from_slice(&piece[..count]),
-                Err(why) => match why.kind() {
-                    io::ErrorKind::WouldBlock | io::ErrorKind::NotConnected => break,
-                    io::ErrorKind::Interrupted => {}
-                    _ => return Err(why),
-                },
+        while let Some(socket) = &mut self.socket {
+            match socket.read(&mut piece)? {
+                Progress::Moved(count) => self.input.extend_from_slice(&piece[..count]),
+                Progress::Blocked => break,
+                Progress::Closed => return Err(io::ErrorKind::UnexpectedEof.into()),
             }
             self.take()?;
         }
@@ -179,7 +167,7 @@ impl Asker {
     fn lose(&mut self, now: Nanos) {
         *self = Self {
             from: now + PAUSE_NS,
-            ..Self::new(self.at, self.token)
+            ..Self::new(std::mem::take(&mut self.node), self.at, self.token)
         };
     }
 }

@@ -5,7 +5,6 @@
 //! end.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
 
 use parking_lot::Mutex;
 use policy::Nanos;
@@ -25,7 +24,8 @@ const WELL_NS: Nanos = 10_000_000_000;
 /// Which nodes are busy with a script.
 #[derive(Default)]
 pub struct Busy {
-    nodes: Mutex<BTreeMap<SocketAddr, Node>>,
+    /// By name, `host:port`.
+    nodes: Mutex<BTreeMap<String, Node>>,
 }
 
 #[derive(Default)]
@@ -44,14 +44,14 @@ impl Busy {
     /// ours, it is to be told soon ([`Busy::end_scripts`]): true.
     pub fn hears(
         &self,
-        at: SocketAddr,
+        node: &str,
         tenants: Vec<String>,
         now: Nanos,
         may: impl FnOnce() -> bool,
     ) -> bool {
         let mut nodes = self.nodes.lock();
         nodes.retain(|_, node| node.due || now.saturating_sub(node.asked_at) < WELL_NS);
-        let node = nodes.entry(at).or_default();
+        let node = nodes.entry(node.to_owned()).or_default();
         node.tenants.extend(tenants);
         if node.due || node.asked_at > 0 && now.saturating_sub(node.asked_at) < PAUSE_NS {
             return false;
@@ -62,20 +62,20 @@ impl Busy {
 
     /// Tells those that are to be told, and waits for what they say.
     pub(super) fn end_scripts(&self, options: &UpstreamOptions) {
-        let due = |(at, node): (&SocketAddr, &mut Node)| {
-            std::mem::take(&mut node.due).then(|| (*at, std::mem::take(&mut node.tenants)))
+        let due = |(name, node): (&String, &mut Node)| {
+            std::mem::take(&mut node.due).then(|| (name.clone(), std::mem::take(&mut node.tenants)))
         };
         let due: Vec<_> = self.nodes.lock().iter_mut().filter_map(due).collect();
         for (at, tenants) in due {
-            let talk = Talk::begin(&at.to_string(), options);
+            let talk = Talk::begin(&at, options);
             let said = talk.and_then(|mut talk| talk.ask(&[b"SCRIPT", b"KILL"]));
             let tenants: Vec<String> = tenants.into_iter().collect();
-            self.heard(at, &tenants.join(", "), said.err());
+            self.heard(&at, &tenants.join(", "), said.err());
         }
     }
 
-    fn heard(&self, at: SocketAddr, tenants: &str, why: Option<String>) {
-        let known = match self.nodes.lock().get_mut(&at) {
+    fn heard(&self, at: &str, tenants: &str, why: Option<String>) {
+        let known = match self.nodes.lock().get_mut(at) {
             Some(node) => {
                 let said = format!("{tenants} {}", why.as_deref().unwrap_or_default());
                 std::mem::replace(&mut node.said, said.clone()) == said
@@ -108,9 +108,8 @@ mod tests {
     #[test]
     fn a_busy_node_is_told_once_in_a_while() {
         let busy = Busy::default();
-        let [one, other]: [SocketAddr; 2] =
-            ["127.0.0.1:1", "127.0.0.1:2"].map(|at| at.parse().expect("an address"));
-        let hears = |at, now| busy.hears(at, vec!["web".into()], now, || true);
+        let [one, other] = ["127.0.0.1:1", "127.0.0.1:2"];
+        let hears = |at: &str, now| busy.hears(at, vec!["web".into()], now, || true);
         let told = || {
             let mut nodes = busy.nodes.lock();
             let due = nodes.values_mut();

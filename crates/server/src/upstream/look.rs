@@ -27,7 +27,7 @@ pub(super) fn look_around(
     let (mut answered, mut failed) = (None, String::new());
     for talk in talks {
         let looked = talk.and_then(|mut talk| {
-            let found = look(&mut talk, options.cluster, before)?;
+            let found = look(&mut talk, options, before)?;
             Ok((talk, found))
         });
         match looked {
@@ -39,7 +39,12 @@ pub(super) fn look_around(
     answered.ok_or(failed)
 }
 
-fn look(talk: &mut Talk, cluster: bool, before: Option<&Found>) -> Result<Found, String> {
+fn look(
+    talk: &mut Talk,
+    options: &UpstreamOptions,
+    before: Option<&Found>,
+) -> Result<Found, String> {
+    let cluster = options.cluster;
     let info = talk.ask(&[b"INFO"])?;
     let about = About::read(info.text().unwrap_or_default());
     if about.cluster != cluster {
@@ -71,7 +76,7 @@ fn look(talk: &mut Talk, cluster: bool, before: Option<&Found>) -> Result<Found,
     } = match cluster {
         true => look_at_slots(talk)?,
         false => Slots {
-            topology: Topology::one(talk.at.to_string()),
+            topology: Topology::one(talk.node.clone()),
             nodes: vec![talk.at],
             replicas: Vec::new(),
             away: None,
@@ -82,7 +87,8 @@ fn look(talk: &mut Talk, cluster: bool, before: Option<&Found>) -> Result<Found,
         true => talk.ask(&[b"CLUSTER", b"SHARDS"]).ok(),
         false => None,
     };
-    let health = health.map(|shards| Health::read(&shards, &talk.at.ip().to_string()));
+    let host = talk.at.ip().to_string();
+    let health = health.map(|shards| Health::read(&shards, &host, options.tls.is_some()));
     Ok(Found {
         health: Arc::new(health.unwrap_or_default()),
         topology: Arc::new(topology),

@@ -1,18 +1,22 @@
 //! What an engine says of itself, on a connection that waits for its answers.
 
-use std::io::{self, Read, Write};
+use std::io::{self, IoSlice};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use front::{frame, Scanner, Value};
 
-use super::UpstreamOptions;
+use super::{in_words, UpstreamOptions};
+use crate::socket::{Progress, Socket};
 
 /// What `INFO` of an engine may be at most, and its list of commands.
 const REPLY_BYTES_MAX: usize = 64 << 20;
 
 /// How long a node of a cluster is waited for: there are others.
 const NODE_PATIENCE: Duration = Duration::from_secs(1);
+
+/// What is said of a node that takes connections and no more.
+const NO_HANDSHAKE: &str = "it does not go on with the TLS handshake; is its port one for TLS?";
 
 /// What the engine says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,8 +61,10 @@ impl About {
 
 /// A connection that waits for its answers.
 pub struct Talk {
-    stream: TcpStream,
-    /// With whom.
+    socket: Socket,
+    /// With whom, `host:port`.
+    pub node: String,
+    /// Where that is.
     pub at: SocketAddr,
 }
 
@@ -80,9 +86,15 @@ impl Talk {
                     let set = stream
                         .set_read_timeout(Some(patience))
                         .and_then(|()| stream.set_write_timeout(Some(patience)))
-                        .and_then(|()| stream.set_nodelay(true));
-                    set.map_err(|why| why.to_string())?;
-                    let mut talk = Self { stream, at };
+                        .and_then(|()| options.session(address));
+                    // It blocks: what is the poll's kind of a stream does not ask for more.
+                    let stream = mio::net::TcpStream::from_std(stream);
+                    let socket = set.and_then(|session| Socket::new(stream, session));
+                    let mut talk = Self {
+                        socket: socket.map_err(|why| why.to_string())?,
+                        node: address.to_owned(),
+                        at,
+                    };
                     if let Some(words) = options.login() {
                         talk.ask(&words)?;
                     }
@@ -101,22 +113,19 @@ impl Talk {
     pub fn ask(&mut self, words: &[&[u8]]) -> Result<Value, String> {
         let mut request = Vec::new();
         frame(words.iter().copied(), &mut request);
-        self.stream
-            .write_all(&request)
-            .map_err(|why| why.to_string())?;
+        let mut left = &request[..];
+        while !left.is_empty() {
+            let written = self.socket.write(&[IoSlice::new(left)]);
+            left = &left[self.moved(written)?..];
+        }
+        let flushed = self.socket.flush();
+        self.moved(flushed)?;
         let (mut reply, mut scanner, mut piece) = (Vec::new(), Scanner::default(), [0; 16 << 10]);
         loop {
-            let count = self
-                .stream
-                .read(&mut piece)
-                .map_err(|why| match why.kind() {
-                    io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-                        "it does not answer".to_string()
-                    }
-                    _ => why.to_string(),
-                })?;
-            if count == 0 || reply.len() > REPLY_BYTES_MAX {
-                return Err("it has closed the connection".into());
+            let read = self.socket.read(&mut piece);
+            let count = self.moved(read)?;
+            if reply.len() > REPLY_BYTES_MAX {
+                return Err("its answer is too long".into());
             }
             reply.extend_from_slice(&piece[..count]);
             if let Some(end) = scanner.end(&reply).map_err(|why| why.to_string())? {
@@ -126,6 +135,17 @@ impl Talk {
                     None => Err("its answer is not understood".into()),
                 };
             }
+        }
+    }
+
+    /// How many bytes went one way or the other.
+    fn moved(&self, progress: io::Result<Progress>) -> Result<usize, String> {
+        match progress {
+            Ok(Progress::Moved(count)) => Ok(count),
+            Ok(Progress::Blocked) if self.socket.is_handshaking() => Err(NO_HANDSHAKE.into()),
+            Ok(Progress::Blocked) => Err("it does not answer".into()),
+            Ok(Progress::Closed) => Err("it has closed the connection".into()),
+            Err(why) => Err(in_words(&why)),
         }
     }
 }

@@ -162,7 +162,7 @@ impl Watcher {
                 |peer| matches!(&peer.what, What::Replica(known) if Arc::ptr_eq(known, replica)),
             );
             let peer = kept.unwrap_or_else(|| Peer {
-                asker: Asker::new(replica.at, self.token()),
+                asker: Asker::new(replica.node.clone(), replica.at, self.token()),
                 what: What::Replica(Arc::clone(replica)),
             });
             self.peers.insert(key, peer);
@@ -171,7 +171,7 @@ impl Watcher {
             let key = (true, replica.master.clone());
             if let Some(place) = place.filter(|_| !self.peers.contains_key(&key)) {
                 let peer = before.remove(&key).unwrap_or_else(|| Peer {
-                    asker: Asker::new(found.nodes[place], self.token()),
+                    asker: Asker::new(nodes[place].clone(), found.nodes[place], self.token()),
                     what: What::Master(Box::default()),
                 });
                 self.peers.insert(key, peer);

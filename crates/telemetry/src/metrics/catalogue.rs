@@ -164,7 +164,7 @@ pub(super) const THROTTLED: (&str, &str) = (
 /// Labelled by whom it is shown to.
 pub(super) const CERTIFICATE: (&str, &str) = (
     "entremet_certificate_expires_seconds",
-    "When the certificate expires that is shown to `clients` or by `admin`, seconds since the Unix epoch; nothing without TLS.",
+    "When the certificate expires that is shown to `clients`, by `admin` or to the `engine`, seconds since the Unix epoch; nothing without TLS.",
 );
 
 /// Labelled by the part as well.

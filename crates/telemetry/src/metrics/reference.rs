@@ -31,7 +31,7 @@ pub fn reference() -> String {
     let info = "Always 1; labels `redis_version`, `entremet_version`, `redis_mode`, `role`, `scheduler` say what runs.";
     row(&mut text, "redis_instance_info", "gauge", "1", info);
     rows(&mut text, SERVER);
-    let about = "Label `shown_to` (`clients`, `admin`).";
+    let about = "Label `shown_to` (`clients`, `admin`, `engine`).";
     section(&mut text, "Certificates", about);
     row(&mut text, CERTIFICATE.0, "gauge", "seconds", CERTIFICATE.1);
     section(&mut text, "Tenants", "Label `tenant`.");

@@ -3,21 +3,22 @@
 mod greeting;
 
 use std::collections::VecDeque;
-use std::io::{self, IoSlice, Read, Write};
+use std::io::IoSlice;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use front::{Pieces, Scanner, ScriptUser};
-use mio::net::TcpStream;
-use mio::{Interest, Registry, Token};
+use mio::{Registry, Token};
 use policy::{Nanos, PrincipalId};
 use resp::{Output, Protocol};
 
 use super::claim::Claim;
 use super::sizes::Whose;
 use super::{Forward, Sent, LINK_TOKENS};
+use crate::socket::{Progress, Socket};
 use crate::tenants::ConnectionKey;
-use crate::upstream::UpstreamOptions;
+use crate::upstream::{in_words, UpstreamOptions};
 
 /// After it was lost a connection is not tried again for so long: requests that come meanwhile are
 /// told so at once.
@@ -39,6 +40,9 @@ const OWN_PART_BYTES: usize = 16 << 10;
 /// Lets the next request be served although its slot is still on its way here.
 const ASKING: &[u8] = b"*1\r\n$6\r\nASKING\r\n";
 
+/// Why a link is lost whose node ends it.
+const CLOSED: &str = "it has closed the connection";
+
 /// How far a link is.
 enum State {
     /// Nobody has asked for it yet, or it was lost; it may be tried from then on.
@@ -56,7 +60,7 @@ pub struct Link {
     reads: bool,
     token: Token,
     state: State,
-    stream: Option<TcpStream>,
+    socket: Option<Socket>,
     /// Why it was lost.
     why: String,
     /// What goes before all requests.
@@ -64,7 +68,8 @@ pub struct Link {
     /// Requests that wait for the socket.
     out: Output,
     writable: bool,
-    /// Bytes of requests so far, and those of them that the kernel has.
+    /// Bytes of requests so far, and those of them that the socket has taken. Under TLS it may hold
+    /// some back, which count as gone all the same: what was sealed cannot be taken back.
     begun: u64,
     pub(super) gone: u64,
     /// Requests that are out, in order.
@@ -100,8 +105,8 @@ pub(super) struct Noted {
 
 /// What was read.
 pub(super) enum Heard {
-    /// So many bytes.
-    Bytes(usize),
+    /// So many bytes; the `last` until the poll tells of more.
+    Bytes { count: usize, last: bool },
     /// Nothing now.
     Nothing,
     /// The link is lost.
@@ -119,7 +124,7 @@ impl Link {
             reads,
             token,
             state: State::Down { from: 0 },
-            stream: None,
+            socket: None,
             why: String::new(),
             greeting: Output::new(),
             out: Output::new(),
@@ -184,13 +189,23 @@ impl Link {
         }
     }
 
-    /// Makes sure that it is there or on its way.
+    /// What is said of one that was waited for in vain.
+    pub(super) fn silent(&self, patience: Duration) -> String {
+        let what = match self.socket.as_ref().is_some_and(Socket::is_handshaking) {
+            true => "it has not ended the TLS handshake",
+            false => "it has said nothing",
+        };
+        format!("{what} for {} s", patience.as_secs())
+    }
+
+    /// Makes sure that it is there or on its way, to the node at `at` that is called `node`.
     ///
     /// # Errors
     /// Why the engine is away.
     pub(super) fn ready(
         &mut self,
         now: Nanos,
+        node: &str,
         at: SocketAddr,
         options: &UpstreamOptions,
         registry: &Registry,
@@ -200,17 +215,8 @@ impl Link {
             State::Down { from } if now < from => return Err(self.why.clone()),
             State::Down { .. } => {}
         }
-        let stream = TcpStream::connect(at).and_then(|mut stream| {
-            stream.set_nodelay(true)?;
-            registry.register(
-                &mut stream,
-                self.token,
-                Interest::READABLE | Interest::WRITABLE,
-            )?;
-            Ok(stream)
-        });
-        match stream {
-            Ok(stream) => self.stream = Some(stream),
+        match options.connect(node, at, self.token, registry) {
+            Ok(socket) => self.socket = Some(socket),
             Err(error) => {
                 self.lost(now, error.to_string());
                 return Err(self.why.clone());
@@ -275,57 +281,60 @@ impl Link {
 
     /// Sends what waits, as far as the socket takes it; requests only behind the greeting's
     /// answers, so that none is sent where it would not be understood. True: it takes more.
-    pub(super) fn flush(&mut self) -> io::Result<bool> {
-        let Some(stream) = &mut self.stream else {
+    pub(super) fn flush(&mut self) -> Result<bool, String> {
+        let Some(socket) = &mut self.socket else {
             return Ok(false);
         };
-        let mut left = BYTES_AT_ONCE;
+        let (mut left, mut more) = (BYTES_AT_ONCE, false);
         while self.writable {
             let greets = !self.greeting.is_empty();
             let out = match self.state {
                 _ if greets => &mut self.greeting,
                 State::Open => &mut self.out,
-                _ => return Ok(false),
+                _ => break,
             };
             if out.is_empty() || left == 0 {
-                return Ok(!out.is_empty());
+                more = !out.is_empty();
+                break;
             }
             let mut slices = [IoSlice::new(&[]); SLICES];
             let count = out.io_slices(&mut slices, left);
-            match stream.write_vectored(&slices[..count]) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(count) => {
+            match socket
+                .write(&slices[..count])
+                .map_err(|why| in_words(&why))?
+            {
+                Progress::Moved(count) => {
                     out.advance(count);
                     left -= count;
                     if !greets {
                         self.gone += count as u64;
                     }
                 }
-                Err(error) => match error.kind() {
-                    io::ErrorKind::WouldBlock => self.writable = false,
-                    io::ErrorKind::Interrupted => {}
-                    _ => return Err(error),
-                },
+                Progress::Blocked => self.writable = false,
+                Progress::Closed => return Err(CLOSED.into()),
             }
         }
-        Ok(false)
+        // What TLS holds back: nothing above tells of it.
+        if self.writable {
+            let flushed = socket.flush().map_err(|why| in_words(&why))?;
+            self.writable = flushed != Progress::Blocked;
+        }
+        Ok(more)
     }
 
     /// Reads what is there.
     pub(super) fn read(&mut self, into: &mut [u8]) -> Heard {
-        let Some(stream) = &mut self.stream else {
+        let Some(socket) = &mut self.socket else {
             return Heard::Nothing;
         };
-        loop {
-            return match stream.read(into) {
-                Ok(0) => Heard::Lost("it has closed the connection".into()),
-                Ok(count) => Heard::Bytes(count),
-                Err(error) => match error.kind() {
-                    io::ErrorKind::WouldBlock => Heard::Nothing,
-                    io::ErrorKind::Interrupted => continue,
-                    _ => Heard::Lost(error.to_string()),
-                },
-            };
+        match socket.read(into) {
+            Ok(Progress::Moved(count)) => Heard::Bytes {
+                count,
+                last: socket.is_emptied(count, into.len()),
+            },
+            Ok(Progress::Blocked) => Heard::Nothing,
+            Ok(Progress::Closed) => Heard::Lost(CLOSED.into()),
+            Err(why) => Heard::Lost(in_words(&why)),
         }
     }
 

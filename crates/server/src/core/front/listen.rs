@@ -76,7 +76,7 @@ impl Core {
                 break;
             }
             match front.nodes.link(id).read(&mut scratch) {
-                Heard::Bytes(count) => {
+                Heard::Bytes { count, last } => {
                     front.nodes.link(id).heard = now;
                     front.nodes.get_mut(id.place).heard = now;
                     left = left.saturating_sub(count);
@@ -85,7 +85,7 @@ impl Core {
                         lost = Some(why);
                         break;
                     }
-                    if count < scratch.len() && !to_end {
+                    if last && !to_end {
                         break;
                     }
                 }

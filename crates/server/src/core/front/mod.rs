@@ -363,7 +363,7 @@ impl Core {
                 (patience.as_nanos() as Nanos, front.nodes.get(place).serves);
             for id in front.nodes.links_of(place) {
                 if front.nodes.link(id).waited_ns(now, serves) > patience_ns {
-                    let why = format!("it has said nothing for {} s", patience.as_secs());
+                    let why = front.nodes.link(id).silent(patience);
                     self.lose(&mut front, id, &why, now);
                 }
                 // What asked for that may have been lost.

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use front::{Both, Homes, Space, SLOTS};
+use mio::Registry;
 use parking_lot::MutexGuard;
 use policy::cost::device::Vop;
 use policy::cost::spans::{Member, Spans};
@@ -17,7 +18,7 @@ use super::links::{LinkId, Links};
 use super::{Front, OUT_AT_START, OUT_LEAST, SLICE_REPLIES};
 use crate::core::handler::Task;
 use crate::core::{crew, Core};
-use crate::upstream::{Found, Replica};
+use crate::upstream::{Found, Replica, UpstreamOptions};
 
 /// Nobody has this slot.
 const NOBODY: u16 = u16::MAX;
@@ -137,7 +138,7 @@ impl Nodes {
     /// Takes over what the lookout has found.
     pub(super) fn follow(&mut self, found: &Found, replicas: &[Arc<Replica>], now: Nanos) {
         if let (false, Some(only)) = (self.cluster, self.nodes.first_mut()) {
-            // It may have another address; what it is called does not matter.
+            // It may have another address. It is called as the configuration does.
             only.at = found.nodes[0];
             return;
         }
@@ -286,6 +287,22 @@ impl Nodes {
 
     pub(super) fn link(&mut self, id: LinkId) -> &mut Link {
         self.links(id.place, id.protocol).get(id.index)
+    }
+
+    /// Makes sure that a link is there or on its way.
+    ///
+    /// # Errors
+    /// Why its node is away.
+    pub(super) fn ready(
+        &mut self,
+        id: LinkId,
+        now: Nanos,
+        options: &UpstreamOptions,
+        registry: &Registry,
+    ) -> Result<(), String> {
+        let node = &mut self.nodes[id.place];
+        let link = node.links[usize::from(id.protocol == Protocol::Resp3)].get(id.index);
+        link.ready(now, &node.name, node.at, options, registry)
     }
 
     /// Whether there is such a link.

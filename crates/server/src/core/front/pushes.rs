@@ -48,10 +48,10 @@ impl Core {
             pushes.open(node);
         }
         let subscriber = front.subscribers.enter((key, node), forward.protocol);
-        let at = front.nodes.get(node).at;
+        let its = front.nodes.get(node);
         let (options, registry) = (&front.upstream.options, self.poll.registry());
         subscriber.turn = Some(turn);
-        match subscriber.link.ready(self.now, at, options, registry) {
+        match (subscriber.link).ready(self.now, its.name(), its.at, options, registry) {
             Ok(()) => {
                 subscriber.link.say(forward.pieces.clone());
                 subscriber.flush();
@@ -122,8 +122,7 @@ impl Core {
             let asked_at = pushes.and_then(|pushes| pushes.asked_at());
             let waited_ns = asked_at.map_or(0, |at| now.saturating_sub(at));
             if waited_ns > patience.as_nanos() as Nanos {
-                let why = format!("it has said nothing for {} s", patience.as_secs());
-                subscriber.over = Some(why);
+                subscriber.over = Some(subscriber.link.silent(patience));
                 silent.push(subscriber.of);
                 self.end_turn(subscriber.turn.take(), true);
             }
@@ -235,7 +234,7 @@ impl Core {
             return Err(why);
         }
         let count = match subscriber.link.read(scratch) {
-            Heard::Bytes(count) => count,
+            Heard::Bytes { count, .. } => count,
             Heard::Nothing => {
                 pushes.set_readable(of.1, false);
                 return Ok(0);

@@ -95,8 +95,8 @@ impl Core {
         let names = tenants.filter_map(|tenant| self.principals.name(tenant));
         // Who administers the engine may have scripts there, too.
         let may = || self.shared.tenants.run_scripts();
-        let at = front.nodes.get(place).at;
-        front.upstream.is_busy(at, names.collect(), self.now, may);
+        let node = front.nodes.get(place).name();
+        front.upstream.is_busy(node, names.collect(), self.now, may);
     }
 }
 

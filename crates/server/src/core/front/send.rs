@@ -1,7 +1,5 @@
 //! From the stage to the engine.
 
-use std::sync::Arc;
-
 use policy::{Cost, Nanos, PrincipalId};
 use stage::{Next, Permit};
 
@@ -51,7 +49,6 @@ impl Core {
             self.front = Some(front);
             return;
         }
-        let (at, upstream) = (front.nodes.get(place).at, Arc::clone(&front.upstream));
         if forward.alone == Some(Alone::Subscribes) {
             let whose = (forward.key, place);
             let sent = self.send_about_channels(&mut front, forward, permit);
@@ -70,8 +67,8 @@ impl Core {
             self.front = Some(front);
             return;
         };
-        let link = front.nodes.link(id);
-        match link.ready(now, at, &upstream.options, self.poll.registry()) {
+        let (options, registry) = (&front.upstream.options, self.poll.registry());
+        match front.nodes.ready(id, now, options, registry) {
             Ok(()) => {
                 let (mut permit, waits) = (Some(permit), forward.waits().then_some(forward.key));
                 if waits.is_some() {
@@ -108,12 +105,10 @@ impl Core {
             protocol,
             index,
         };
-        let (at, keeps) = (front.nodes.get(place).at, front.cluster);
-        let upstream = Arc::clone(&front.upstream);
-        let link = front.nodes.link(id);
-        let ready = link.ready(now, at, &upstream.options, self.poll.registry());
-        if ready.is_ok() {
-            link.push(forward, keeps, None, now);
+        let (options, registry) = (&front.upstream.options, self.poll.registry());
+        if front.nodes.ready(id, now, options, registry).is_ok() {
+            let keeps = front.cluster;
+            front.nodes.link(id).push(forward, keeps, None, now);
             front.flush_later(id);
         }
     }
@@ -175,7 +170,7 @@ impl Core {
                     front.flush_later(id);
                     self.agenda.mail_waits = true;
                 }
-                Err(error) => self.lose(&mut front, id, &error.to_string(), now),
+                Err(why) => self.lose(&mut front, id, &why, now),
             }
         }
         self.front = Some(front);

@@ -102,8 +102,8 @@ impl Subscriber {
             match self.link.flush() {
                 Ok(true) => {}
                 Ok(false) => return,
-                Err(error) => {
-                    self.over = Some(error.to_string());
+                Err(why) => {
+                    self.over = Some(why);
                     return;
                 }
             }
