@@ -12,7 +12,8 @@ from urllib.request import urlopen
 import pytest
 
 from harness.cluster import ClusterFront, others, place
-from harness.encrypted import Authority, EncryptedCluster, EncryptedEngine, speak_tls, trusting
+from harness.encrypted import Authority
+from harness.encrypted_engines import EncryptedCluster, EncryptedEngine, speak_tls, trusting
 from harness.engine import Engine, Front, engines
 from harness.paths import SERVER
 from harness.resp import encode
