@@ -111,7 +111,8 @@ def test_weight_goes_to_the_front_that_serves(trio):
         got = served_in(served, 6_000)
         # By its weight at this front alone it had half.
         assert part_of_first(got, node) > 0.75 and is_made_up_for(got, node), got
-        assert sum(weight(front, WIDE) for front in fronts.values()) < 3.2
+        # Fronts are asked one after the other while weights move: what is asked of two may be counted at both.
+        eventually(lambda: sum(weight(front, WIDE) for front in fronts.values()) < 3.2, 30, "together they are the whole")
         # Where nothing of it is served it has what is set, for when it comes.
         assert weight(home, ONE) < 3.2
         assert [weight(front, ONE) for front in fronts.values() if front is not home] == [1, 1]
