@@ -8,44 +8,13 @@
 use std::sync::Arc;
 
 use commands::ClusterCommand;
-use front::{Endpoint, Health, Home, Shard, Space, ONLINE, SLOTS};
+use front::{Health, Home, Shard, Space, ONLINE, SLOTS};
 
 use super::Visit;
 
-/// One node of the map.
-struct Node {
-    id: String,
-    at: Endpoint,
-    /// Its port at the same host for clients of the other kind.
-    other_port: Option<u16>,
-    /// The node of the engine's cluster that it stands before.
-    before: Option<String>,
-}
-
-impl Node {
-    fn of(front: &Home) -> Self {
-        Self {
-            id: front.id.clone(),
-            at: front.at.clone(),
-            other_port: front.other_port,
-            before: front.node.clone(),
-        }
-    }
-
-    /// This server: the address by which the client reached it is one that works.
-    fn here(visit: &Visit<'_>) -> Self {
-        Self {
-            id: visit.shared.run_id.clone(),
-            at: visit.client.local_addr.into(),
-            other_port: None,
-            before: None,
-        }
-    }
-}
-
 /// What a tenant's clients see.
 struct Map {
-    nodes: Vec<Node>,
+    nodes: Vec<Home>,
     /// The place of this one.
     me: usize,
     shards: Vec<Shard>,
@@ -65,13 +34,13 @@ impl Map {
         let homes = upstream.homes();
         let homes = homes.of(visit.client.tls).as_ref()?;
         let parts = upstream.parts(&visit.tenant.name)?;
-        let mut nodes: Vec<Node> = homes.fronts().iter().map(Node::of).collect();
+        let mut nodes = homes.fronts().to_vec();
         let mut shards = homes.shards(&Space::in_parts(&visit.tenant.name, parts));
         let me = homes.me().unwrap_or_else(|| {
             // It has no such place and is the home of nothing. But libraries look for the one that
             // they have asked.
             let me = nodes.len();
-            nodes.push(Node::here(visit));
+            nodes.push(here(visit));
             if let Some(shard) = shards.first_mut() {
                 shard.others.push(me);
             }
@@ -93,7 +62,7 @@ impl Map {
             .unzip();
         Self {
             health: health.unwrap_or_default(),
-            nodes: vec![Node::here(visit)],
+            nodes: vec![here(visit)],
             me: 0,
             shards: vec![Shard {
                 front: 0,
@@ -102,6 +71,16 @@ impl Map {
                 nodes: nodes.unwrap_or_default(),
             }],
         }
+    }
+}
+
+/// This server: the address by which the client reached it is one that works.
+fn here(visit: &Visit<'_>) -> Home {
+    Home {
+        id: visit.shared.run_id.clone(),
+        at: visit.client.local_addr.into(),
+        other_port: None,
+        node: None,
     }
 }
 
@@ -147,7 +126,7 @@ fn nodes(visit: &mut Visit<'_>) {
     let mut text = String::new();
     for shard in &map.shards {
         for (front, role) in roles(shard) {
-            let Node { id, at, .. } = &map.nodes[front];
+            let Home { id, at, .. } = &map.nodes[front];
             let myself = if front == map.me { "myself," } else { "" };
             let (role, master, ranges) = match role {
                 "master" => ("master", "-", &shard.ranges[..]),
@@ -231,7 +210,7 @@ fn shards(visit: &mut Visit<'_>) {
             let health = match role {
                 "master" => map.health.of_all(&shard.nodes),
                 _ => node
-                    .before
+                    .node
                     .as_ref()
                     .map_or(ONLINE, |node| map.health.of(node)),
             };
