@@ -116,9 +116,24 @@ def test_deaf_readers_of_several_values(start):
             assert wire.ask("GETRANGE", "value", "0", "2") == b"xxx"
 
 
+def half_sent(bytes_sent):
+    """A value of 128 MiB, as far as that."""
+    return b"*3\r\n$3\r\nSET\r\n$1\r\nx\r\n$134217728\r\n" + b"y" * bytes_sent
+
+
+def served(wire, value):
+    """Whether it is written now: its client may be told to try again."""
+    try:
+        return wire.ask("SET", "whole", value) == b"OK"
+    except ServerError as error:
+        assert "try again" in str(error)
+        return False
+
+
 def test_half_sent_values_of_clients_that_never_logged_in(start):
     sent = size(100 * MEBIBYTE, 48 * MEBIBYTE)
-    request = b"*3\r\n$3\r\nSET\r\n$1\r\nx\r\n$134217728\r\n" + b"y" * sent
+    request = half_sent(sent)
+    whole = b"z" * (100 * MEBIBYTE)
 
     def half(_):
         wire = server.wire(timeout=60)
@@ -128,10 +143,12 @@ def test_half_sent_values_of_clients_that_never_logged_in(start):
         with contextlib.suppress(BlockingIOError):
             return wire.sock.recv(len(REFUSED) + 100) or ConnectionResetError()
 
-    # While one moves to a larger buffer, the smaller one is held as well: half as much. And a buffer
-    # that was left goes back to the system by a thread that all others go before: one is on its
-    # way, where processors are busy.
-    with at_most(start, ONE_TENANTS + ONE_TENANTS // 2 + 64 * MEBIBYTE + BASE) as (server, kept):
+    # While one moves to a larger buffer, the smaller one is held as well: half as much. A buffer that
+    # was left goes back to the system by a thread that all others go before: one is on its way,
+    # where processors are busy. And what is written is in a batch of the log and in a memtable, both
+    # as large as it is.
+    growth = ONE_TENANTS + ONE_TENANTS // 2 + 64 * MEBIBYTE + 2 * len(whole) + BASE
+    with at_most(start, growth) as (server, kept):
         ended = together(size(45, 16), half)
         held = ended.count(None)
         # Up to some MiB of each lie in its socket's buffers.
@@ -143,15 +160,21 @@ def test_half_sent_values_of_clients_that_never_logged_in(start):
         # takes that. The command wants memory beside its request, and while others still send it
         # may be told to try again.
         with server.wire(timeout=60) as wire:
+            eventually(lambda: served(wire, whole), 60, "it is served")
 
-            def served():
-                try:
-                    return wire.ask("SET", "whole", b"z" * (100 * MEBIBYTE)) == b"OK"
-                except ServerError as error:
-                    assert "try again" in str(error)
-                    return False
 
-            eventually(served, 120, "it is served")
+def test_half_sent_values_give_way_to_a_command_that_wants_memory_beside_its_request(start):
+    """The request has room beside them, and the command has none: what it gives back when it is refused is no end of that."""
+    half, whole = 48 * MEBIBYTE, b"z" * (100 * MEBIBYTE)
+    holders = (ONE_TENANTS - len(whole)) // half
+    assert holders * half + 2 * len(whole) > ONE_TENANTS + holders * 8 * MEBIBYTE, "the trial asks for too little"
+    with at_most(start, ONE_TENANTS + ONE_TENANTS // 2 + 2 * len(whole) + BASE) as (server, kept):
+        for _ in range(holders):
+            wire = server.wire(timeout=60)
+            wire.raw(half_sent(half))
+            kept.append(wire)
+        with server.wire(timeout=60) as wire:
+            eventually(lambda: served(wire, whole), 60, "it is served")
 
 
 def test_requests_of_a_million_words_leave_nothing(start):

@@ -93,6 +93,8 @@ pub struct Memory {
     pub charged: u64,
     /// Since when it waits for more; 0: it does not.
     short_since: Nanos,
+    /// Its tenant's refusals ([`crate::tenants::Budget::refusals`]) that it was looked at for.
+    refusals: u64,
 }
 
 impl Memory {
@@ -107,6 +109,11 @@ impl Memory {
         if self.short_since == 0 {
             self.short_since = now;
         }
+    }
+
+    /// Its tenant has refused memory so often: whether any of that is news.
+    pub fn news(&mut self, refusals: u64) -> bool {
+        std::mem::replace(&mut self.refusals, refusals) != refusals
     }
 
     /// For how long it has waited for more, ns.

@@ -58,19 +58,17 @@ impl Core {
         connection.tenant.budget.give(bytes);
     }
 
-    /// Where tenants are short of memory: closes connections that hold some and move nothing, and
-    /// refuses those that have waited for long.
+    /// Where tenants are short of memory, or were since the last look: closes connections that hold
+    /// some and move nothing, and refuses those that have waited for long.
     pub(super) fn relieve(&mut self) {
         let now = self.now;
         for key in self.places.keys() {
-            let Some(connection) = self.places.lift(key) else {
+            let Some(mut connection) = self.places.lift(key) else {
                 continue;
             };
-            let ready = if connection.tenant.budget.short() {
-                relief(&connection, now)
-            } else {
-                None
-            };
+            let budget = &connection.tenant.budget;
+            let short = connection.memory.news(budget.refusals()) || budget.short();
+            let ready = short.then(|| relief(&connection, now)).flatten();
             self.places.back(key, connection);
             if let Some(ready) = ready {
                 self.ready(key, ready, now);

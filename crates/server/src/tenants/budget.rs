@@ -78,6 +78,8 @@ pub struct Budget {
     limit: AtomicU64,
     /// Somebody got none since the last time that some was given back.
     short: AtomicBool,
+    /// How often somebody got none that could have been given, had others held less.
+    refusals: AtomicU64,
 }
 
 impl Budget {
@@ -89,6 +91,7 @@ impl Budget {
             owned_max: AtomicU64::new(0),
             limit: AtomicU64::new(u64::MAX),
             short: AtomicBool::new(false),
+            refusals: AtomicU64::new(0),
         }
     }
 
@@ -118,6 +121,12 @@ impl Budget {
         self.short.load(Ordering::Relaxed)
     }
 
+    /// How often somebody got none that could have been given, had others held less. It tells of
+    /// those that do not wait: what they give back of other memory ends [`Budget::short`] at once.
+    pub fn refusals(&self) -> u64 {
+        self.refusals.load(Ordering::Relaxed)
+    }
+
     /// Has `waiter` told when something was given back. `false`: so much is left, and it was
     /// dropped.
     pub fn wait(&self, bytes: u64, waiter: Waiter) -> bool {
@@ -139,6 +148,9 @@ impl Budget {
         let lendable = state.lent + lent <= self.pool.lent_to_one_max();
         if !fits || lent > 0 && !(lendable && self.pool.lend(lent)) {
             self.short.store(true, Ordering::Relaxed);
+            if bytes <= self.bytes_max() {
+                self.refusals.fetch_add(1, Ordering::Relaxed);
+            }
             return false;
         }
         state.owned += owned;
@@ -209,6 +221,17 @@ mod tests {
             tenants[2].take(20),
             "what was lent to another can be lent to it"
         );
+    }
+
+    #[test]
+    fn a_refusal_is_told_of_after_memory_was_given_back_unless_it_could_never_be_given() {
+        let tenants = budgets(1_000, &[1.0]);
+        assert!(tenants[0].take(700) && !tenants[0].take(100));
+        tenants[0].give(60);
+        assert!(!tenants[0].short());
+        assert_eq!(tenants[0].refusals(), 1);
+        assert!(!tenants[0].take(751));
+        assert_eq!(tenants[0].refusals(), 1, "whatever others give back");
     }
 
     #[test]
