@@ -9,8 +9,8 @@ from harness.paths import ROOT
 
 FILE_LINES_MAX = 450
 FUNCTION_LINES_MAX = 70
-# The file-system shim talks to C++; nothing else may, and each block there says why it is sound.
-MAY_BE_UNSAFE = ("crates/engine/src/files/shim/mod.rs", "crates/threads/src/schedule.rs")
+# The file-system shim talks to C++; the others are system calls that no library wraps. Each block says why it is sound.
+MAY_BE_UNSAFE = ("crates/engine/src/files/shim/mod.rs", "crates/threads/src/schedule.rs", "crates/server/src/socket/round_trip.rs")
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 UNFINISHED_CODE = re.compile(r"\b(unimplemented|todo|dbg)!")
 SLEEP = re.compile(r"\bsleep(_until|_ms)?\s*\(")

@@ -19,6 +19,7 @@
 //! * [`cost::device`] says what an I/O costs a device, in virtual IO operations, and
 //!   [`cost::spans`] what a request took of an engine that shows only what several took together;
 //! * [`depth`] finds how many I/Os to keep outstanding, and what a device is worth at present;
+//! * [`window`] says how many requests to have out at a server that others send to as well;
 //! * [`profile`] says what a request costs it, directly and later, and [`provision`] turns promised
 //!   requests into VOPs;
 //! * [`device`] emulates a hard disk or an SSD: it says when an I/O would be done;
@@ -60,6 +61,7 @@ pub mod seats;
 pub mod slo;
 pub mod stall;
 pub mod supply;
+pub mod window;
 pub mod words;
 
 mod fairness;

@@ -54,6 +54,11 @@ impl Permits {
         self.hold(total);
     }
 
+    /// Another number of extra ones.
+    pub(crate) fn resize_extra(&mut self, extra: u32) {
+        self.extra = extra;
+    }
+
     /// So many may be used for now, more or fewer than there are.
     pub(crate) fn hold(&mut self, total: u32) {
         self.total = total.max(1);

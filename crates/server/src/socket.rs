@@ -1,5 +1,7 @@
 //! The byte stream between this server and one peer, a client or an engine: TCP, bare or under TLS.
 
+mod round_trip;
+
 use std::io::{self, IoSlice, Read, Write};
 
 use mio::event::Source;
@@ -39,6 +41,13 @@ impl Socket {
             None => Self::Plain(stream),
             Some(session) => Self::Tls(stream, Box::new(session)),
         })
+    }
+
+    /// What a segment and its acknowledgement take at least, as far as the kernel has seen, ns.
+    pub fn round_trip_ns(&self) -> Option<u64> {
+        match self {
+            Self::Plain(tcp) | Self::Tls(tcp, _) => round_trip::least_ns(tcp),
+        }
     }
 
     fn source(&mut self) -> &mut impl Source {

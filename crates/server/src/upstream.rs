@@ -22,7 +22,7 @@ mod watch;
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -182,6 +182,8 @@ pub struct Upstream {
     homes: RwLock<Both<Option<Arc<Homes>>>>,
     /// When the entries of all fronts were last read.
     fronts_read_at: AtomicU64,
+    /// How many they are, with this one.
+    fronts: AtomicU32,
     lookout: OnceLock<Sender<Call>>,
     /// The lookout was asked to look, and has not begun.
     called: AtomicBool,
@@ -212,6 +214,7 @@ impl Upstream {
             took: Counted::default(),
             homes: RwLock::default(),
             fronts_read_at: AtomicU64::new(0),
+            fronts: AtomicU32::new(1),
             lookout: OnceLock::new(),
             called: AtomicBool::new(false),
         })
@@ -244,6 +247,11 @@ impl Upstream {
     /// When the entries of all fronts were last read.
     pub fn fronts_read_at(&self) -> Nanos {
         self.fronts_read_at.load(Ordering::Relaxed)
+    }
+
+    /// How many fronts are before the cluster, with this one.
+    pub fn fronts(&self) -> u32 {
+        self.fronts.load(Ordering::Relaxed)
     }
 
     /// Has the lookout look soon: something is not where it was.

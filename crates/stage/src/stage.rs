@@ -268,6 +268,11 @@ impl<T, const R: usize> Stage<T, R> {
         self.dispatch.set_permits(permits);
     }
 
+    /// See [`Dispatch::set_permits_and_extra`].
+    pub fn set_permits_and_extra(&mut self, permits: u32) {
+        self.dispatch.set_permits_and_extra(permits);
+    }
+
     /// Items queued, of all principals.
     #[must_use]
     pub fn queued(&self) -> u64 {

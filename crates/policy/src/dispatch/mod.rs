@@ -291,6 +291,13 @@ impl<T, const R: usize> Dispatch<T, R> {
         self.bounds = self.options.debt_bounds();
     }
 
+    /// The same, and as many extra ones.
+    pub fn set_permits_and_extra(&mut self, permits: u32) {
+        self.permits.resize_extra(permits);
+        self.options.extra_permits = permits;
+        self.set_permits(permits);
+    }
+
     /// What this core could use of permits that cores lend each other.
     #[must_use]
     pub fn need(&self) -> Need {

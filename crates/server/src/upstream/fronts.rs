@@ -91,6 +91,8 @@ impl<'u> Round<'u> {
         };
         self.fronts.hear(&entries, now);
         let there = self.fronts.there();
+        let count = there.len().max(1) as u32;
+        self.upstream.fronts.store(count, Ordering::Relaxed);
         let divided = match self.rates.is_due(now) {
             true => self.divide(&there, house, now),
             false => Ok(()),

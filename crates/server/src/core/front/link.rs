@@ -227,6 +227,11 @@ impl Link {
         Ok(())
     }
 
+    /// What the wire takes to the engine and back, if that is known, ns.
+    pub(super) fn round_trip_ns(&self) -> Option<Nanos> {
+        self.socket.as_ref().and_then(Socket::round_trip_ns)
+    }
+
     /// Takes a request to be sent; `keeps` its bytes, too. REQUIRES: [`Link::ready`].
     pub(super) fn push(
         &mut self,

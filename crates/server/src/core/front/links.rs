@@ -124,6 +124,11 @@ impl Links {
         (0..self.links.len()).chain(alone).chain(scripts)
     }
 
+    /// What the wire takes to the node and back, if a link knows, ns.
+    pub(super) fn round_trip_ns(&self) -> Option<Nanos> {
+        self.links.iter().find_map(Link::round_trip_ns)
+    }
+
     pub(super) fn has(&self, index: usize) -> bool {
         match (index.checked_sub(SCRIPTS), index.checked_sub(LINKS_MAX)) {
             (Some(script), _) => script < self.scripts.len(),

@@ -7,9 +7,9 @@
 //! ```
 //!
 //! Few requests are out at the engine, which serves them as they come: what waits, waits in the
-//! stage, where shares decide. How many may be out follows from what the engine makes of more
-//! ([`policy::depth`]). Each node of a cluster has a stage and links of its own, so that one that
-//! hangs holds up only what is for it.
+//! stage, where shares decide. How many may be out follows from who else sends there and what the
+//! wire takes ([`policy::window`]). Each node of a cluster has a stage and links of its own, so
+//! that one that hangs holds up only what is for it.
 //!
 //! A connection's requests of one turn are out together. It is parked until all are answered. Their
 //! replies leave in order, and what the front answers itself comes between none of them.
@@ -44,6 +44,7 @@ use std::sync::Arc;
 
 use commands::{Flags, Spec};
 use front::{Both, Command, Elsewhere, Gather, Homes, Pieces, Shows, Space, Table, Walker};
+use policy::window::QUEUED;
 use policy::{Nanos, PrincipalId};
 use resp::Protocol;
 use smallvec::SmallVec;
@@ -68,14 +69,6 @@ const LINK_TOKENS: usize = 1 << 40;
 /// Requests of a connection that are out together at most. What comes behind them waits in its
 /// buffer.
 const OUT_TOGETHER: u32 = 128;
-
-/// Requests that may be out at the engine, of each core, at the start.
-const OUT_AT_START: u32 = 32;
-/// And at least: with fewer, replies are too few to be read together.
-const OUT_LEAST: u32 = 8;
-
-/// Replies after which it is judged how many requests may be out.
-const SLICE_REPLIES: u32 = 512;
 
 /// What one request is charged at most.
 const CHARGE_MAX_NS: Nanos = 10_000_000_000;
@@ -324,8 +317,8 @@ pub fn engine_stage() -> DispatchOptions<1> {
         bytes: [false],
     };
     DispatchOptions {
-        permits: OUT_AT_START,
-        extra_permits: OUT_AT_START,
+        permits: QUEUED,
+        extra_permits: QUEUED,
         charge_max_ns: CHARGE_MAX_NS,
         ..DispatchOptions::new([1_000_000_000], meter)
     }
@@ -385,6 +378,7 @@ impl Core {
         }
         let silent = self.look_at_subscribers(&mut front, now);
         open[0] += front.subscribers.len() as u64;
+        front.nodes.look_at_spread();
         front.sizes.forget(now);
         front.upstream.links.count(&mut front.told, open);
         self.front = Some(front);

@@ -6,16 +6,15 @@ use std::sync::Arc;
 use front::{Both, Homes, Space, SLOTS};
 use mio::Registry;
 use parking_lot::MutexGuard;
-use policy::cost::device::Vop;
 use policy::cost::spans::{Member, Spans};
-use policy::depth::{Depth, Slice};
+use policy::window::{part, Place, Window};
 use policy::{Nanos, PrincipalId};
 use resp::Protocol;
 use stage::Stage;
 
 use super::link::Link;
 use super::links::{LinkId, Links};
-use super::{Front, OUT_AT_START, OUT_LEAST, SLICE_REPLIES};
+use super::Front;
 use crate::core::handler::Task;
 use crate::core::{crew, Core};
 use crate::upstream::{Found, Replica, UpstreamOptions};
@@ -45,8 +44,8 @@ pub(super) struct Node {
     pub(super) unsettled_at: Nanos,
     /// What its requests cost.
     pub(super) spans: Spans,
-    depth: Depth,
-    slice: Work,
+    /// How many requests may be out there.
+    window: Window,
 }
 
 impl Node {
@@ -67,25 +66,6 @@ pub(super) struct Follower {
     pub(super) known: Arc<Replica>,
 }
 
-/// What a node did in the slice of time that has begun.
-#[derive(Clone, Copy)]
-struct Work {
-    since: Nanos,
-    replies: u32,
-    /// Requests waited for a permit all the time.
-    limited: bool,
-}
-
-impl Work {
-    fn from(since: Nanos) -> Self {
-        Self {
-            since,
-            replies: 0,
-            limited: true,
-        }
-    }
-}
-
 impl Node {
     fn new(place: usize, name: &str, at: SocketAddr, reads: bool, now: Nanos) -> Self {
         let protocols = [Protocol::Resp2, Protocol::Resp3];
@@ -101,8 +81,7 @@ impl Node {
             elsewhere: false,
             unsettled_at: 0,
             spans: Spans::default(),
-            depth: Depth::new(OUT_AT_START, OUT_LEAST),
-            slice: Work::from(now),
+            window: Window::new(now),
         }
     }
 }
@@ -116,6 +95,10 @@ pub(super) struct Nodes {
     /// Places of those that have slots, in the order in which `SCAN` goes.
     serving: Vec<usize>,
     cluster: bool,
+    /// Requests of clients that know of the cluster, and of others, since the last look.
+    asked: [u64; 2],
+    /// The part of all requests that the others' are.
+    spread: f64,
 }
 
 impl Nodes {
@@ -125,6 +108,8 @@ impl Nodes {
             owners: vec![NOBODY; SLOTS.into()].into(),
             serving: Vec::new(),
             cluster,
+            asked: [0; 2],
+            spread: 1.0,
         }
     }
 
@@ -165,6 +150,48 @@ impl Nodes {
             let others = known.peek().is_some() && known.all(|homes| !homes.mine(&node.name));
             node.elsewhere = !node.reads && others;
         }
+    }
+
+    /// Whether another front's requests go first to the node at this place: those for a replica do
+    /// where those for its master do.
+    fn is_beside(&self, place: usize) -> bool {
+        let copies = |node: &&Node| node.replicas.iter().any(|one| one.place == place);
+        match self.nodes[place].reads {
+            true => self
+                .nodes
+                .iter()
+                .find(copies)
+                .is_some_and(|node| node.elsewhere),
+            false => self.nodes[place].elsewhere,
+        }
+    }
+
+    /// A client has asked, which knows of the cluster or does not.
+    pub(super) fn asked(&mut self, aware: bool) {
+        self.asked[usize::from(!aware)] += 1;
+    }
+
+    /// Once a second: looks at how far what is sent is spread over the nodes of all fronts. Clients
+    /// that know of the cluster ask each front for what is at its node, and plain ones for all.
+    pub(super) fn look_at_spread(&mut self) {
+        let [aware, plain] = std::mem::take(&mut self.asked);
+        if aware + plain > 0 {
+            let spread = plain as f64 / (aware + plain) as f64;
+            self.spread += (spread - self.spread) / 2.0;
+        }
+    }
+
+    /// How many requests may be out at the node at this place, of each of `cores`, with `fronts`
+    /// before the cluster.
+    fn window(&self, place: usize, fronts: u32, cores: u32) -> u32 {
+        let at = match self.is_beside(place) {
+            true => Place::Beside,
+            false => Place::Home,
+        };
+        let part = part(at, fronts, self.spread) / f64::from(cores.max(1));
+        let node = &self.nodes[place];
+        let wire = node.links.iter().find_map(Links::round_trip_ns);
+        node.window.permits(wire.unwrap_or(0), part)
     }
 
     /// What a reply is charged that came from this place. How long another front's node took says
@@ -369,24 +396,16 @@ impl Core {
     }
 
     /// So many replies have come from a node. How many requests may be out there follows from how
-    /// fast they come with more and with fewer.
+    /// fast they come.
     pub(super) fn replied(&mut self, front: &mut Front, place: usize, replies: u32, now: Nanos) {
-        let mut stage = self.stage_before(place);
-        let node = &mut front.nodes.nodes[place];
-        let work = &mut node.slice;
-        work.limited &= stage.queued() > 0;
-        work.replies += replies;
-        if work.replies < SLICE_REPLIES {
+        if !front.nodes.get_mut(place).window.replied(replies, now) {
             return;
         }
-        let step = node.depth.step(&Slice {
-            done: Vop::new(f64::from(work.replies)),
-            ns: now.saturating_sub(work.since),
-            limited: work.limited,
-        });
-        if step.permits != stage.permits() {
-            stage.set_permits(step.permits);
+        let cores = self.shared.options.cores as u32;
+        let permits = front.nodes.window(place, front.upstream.fronts(), cores);
+        let mut stage = self.stage_before(place);
+        if permits != stage.permits() {
+            stage.set_permits_and_extra(permits);
         }
-        node.slice = Work::from(now);
     }
 }

@@ -308,6 +308,7 @@ impl Core {
         outstanding.away.bytes += bytes as u64;
         let number = outstanding.begin(gather);
         let own = outstanding.own;
+        front.nodes.asked(connection.client.aware);
         for forward in &forwards {
             outstanding.wrote |= !forward.spec.flags.has(Flags::READONLY);
             outstanding.at_replicas |= front.nodes.get(forward.node).reads;
