@@ -2,7 +2,6 @@
 
 import contextlib
 import threading
-import urllib.request
 
 import pytest
 
@@ -25,10 +24,8 @@ def pair(make_cluster, before_node):
 
 
 def portion(front, tenant, of="limit"):
-    with urllib.request.urlopen(f"http://127.0.0.1:{front.admin_port}/metrics", timeout=20) as answer:
-        page = answer.read().decode()
     begin = f'entremet_tenant_{of}_portion{{tenant="{tenant.name}"}} '
-    return float(next(line for line in page.splitlines() if line.startswith(begin)).removeprefix(begin))
+    return float(next(line for line in front.metrics() if line.startswith(begin)).removeprefix(begin))
 
 
 @contextlib.contextmanager

@@ -3,7 +3,6 @@
 import contextlib
 import re
 import threading
-import urllib.request
 
 import pytest
 
@@ -51,10 +50,8 @@ def fill(fronts, tenant):
 
 def weight(front, tenant):
     """What the tenant weighs at this front."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{front.admin_port}/metrics", timeout=20) as answer:
-        page = answer.read().decode()
     begin = f'entremet_tenant_weight_here{{tenant="{tenant.name}"}} '
-    return float(next(line for line in page.splitlines() if line.startswith(begin)).removeprefix(begin))
+    return float(next(line for line in front.metrics() if line.startswith(begin)).removeprefix(begin))
 
 
 @contextlib.contextmanager

@@ -1,7 +1,5 @@
 """Fronts divide what is out at a node: as many as if there were one of them."""
 
-import urllib.request
-
 import pytest
 
 from harness.cluster import know_each_other
@@ -26,10 +24,8 @@ def trio(make_cluster, before_node):
 
 def out_at_most(front):
     """How many requests of this front may be out, at all nodes together."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{front.admin_port}/metrics", timeout=20) as answer:
-        page = answer.read().decode()
     begin = 'entremet_stage_permits{'
-    lines = [line for line in page.splitlines() if line.startswith(begin) and 'handler' in line]
+    lines = [line for line in front.metrics() if line.startswith(begin) and 'handler' in line]
     return sum(float(line.split()[-1]) for line in lines)
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+import urllib.request
 
 from harness.paths import SERVER
 from harness.resp import Wire
@@ -147,6 +148,11 @@ class Server:
         process.wait()
         exited.set()
         ready.set()  # a process that ended must not keep `start` waiting
+
+    def metrics(self):
+        """The lines of its page of metrics."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.admin_port}/metrics", timeout=20) as answer:
+            return answer.read().decode().splitlines()
 
     def said(self):
         """Everything the server has printed so far."""
