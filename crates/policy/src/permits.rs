@@ -2,7 +2,8 @@
 //!
 //! A principal's reserved permits are its alone, even while it has no use for them: that is what
 //! keeps the front end's latency low at low load (Cake 6.1, fig. 8). The others are shared by
-//! everybody. A principal uses its reserved ones first.
+//! everybody. A principal uses its reserved ones first. They are taken from all that there are, or,
+//! where these are counted for what everybody shares, come beside them.
 //!
 //! Beyond all these some may be extra: only for a principal that has had less than its share. What
 //! others have outstanding then holds up nobody who is within his share, and there is little of it:
@@ -15,9 +16,14 @@ use crate::lend::Need;
 pub(crate) struct Permits {
     /// Those of its own.
     own: u32,
-    /// What it may use now: lent to others, or borrowed from them, some may be ([`crate::lend`]).
-    total: u32,
+    /// What it may use of those now: lent to others, or borrowed from them, some may be
+    /// ([`crate::lend`]).
+    held: u32,
     reserved: u64,
+    /// Reserved ones are none of those.
+    beside: bool,
+    /// All that may be in use.
+    total: u32,
     /// How many of the total anybody may use.
     shared: u32,
     in_flight: u32,
@@ -28,11 +34,14 @@ pub(crate) struct Permits {
 
 impl Permits {
     /// `total` permits, at least 1: a stage without any would stand still.
-    pub(crate) fn new(total: u32, extra: u32) -> Self {
+    /// `beside`: those that are reserved come beside them.
+    pub(crate) fn new(total: u32, extra: u32, beside: bool) -> Self {
         Permits {
             own: total.max(1),
-            total: total.max(1),
+            held: total.max(1),
             reserved: 0,
+            beside,
+            total: total.max(1),
             shared: total.max(1),
             in_flight: 0,
             shared_in_use: 0,
@@ -44,8 +53,15 @@ impl Permits {
     /// One is always shared, even if all are reserved: else reserving the only permit of a core
     /// would stop all but one tenant for ever.
     fn share(&mut self) {
-        let shared = u64::from(self.total).saturating_sub(self.reserved);
-        self.shared = shared.max(1) as u32;
+        if self.beside {
+            let reserved = u32::try_from(self.reserved).unwrap_or(u32::MAX);
+            self.shared = self.held;
+            self.total = self.held.saturating_add(reserved);
+        } else {
+            let shared = u64::from(self.held).saturating_sub(self.reserved);
+            self.shared = shared.max(1) as u32;
+            self.total = self.held;
+        }
     }
 
     /// Another total; outstanding work above it is waited for, not cancelled.
@@ -61,7 +77,7 @@ impl Permits {
 
     /// So many may be used for now, more or fewer than there are.
     pub(crate) fn hold(&mut self, total: u32) {
-        self.total = total.max(1);
+        self.held = total.max(1);
         self.share();
     }
 
@@ -82,6 +98,9 @@ impl Permits {
 
     /// Reserved permits that are promised and cannot be kept free: all but one of its own can.
     pub(crate) fn missing(&self) -> u64 {
+        if self.beside {
+            return 0;
+        }
         let most = u64::from(self.own) - 1;
         self.reserved.saturating_sub(most)
     }
@@ -164,7 +183,7 @@ mod tests {
 
     #[test]
     fn reserved_permits_stay_free_for_their_owner() {
-        let mut permits = Permits::new(3, 0);
+        let mut permits = Permits::new(3, 0, false);
         permits.reserve(0, 0, 1);
         permits.take(0, 0);
         permits.take(1, 0);
@@ -176,8 +195,31 @@ mod tests {
     }
 
     #[test]
+    fn reserved_permits_beside_the_others_are_not_taken_from_them() {
+        let mut permits = Permits::new(2, 0, true);
+        permits.reserve(0, 0, 3);
+        assert_eq!((permits.missing(), permits.all_shared()), (0, 2));
+        permits.take(0, 0);
+        permits.take(1, 0);
+        assert!(permits.any() && !permits.shared());
+        for held in 0..3 {
+            permits.take(held, 3);
+        }
+        assert!(!permits.any());
+        permits.resize(4);
+        permits.reserve(3, 3, 1);
+        assert_eq!((permits.all_shared(), permits.shared_free()), (4, 0));
+        assert!(
+            !permits.any(),
+            "two of its three are in the way of others now"
+        );
+        permits.give_back(3, 1);
+        assert!(permits.shared());
+    }
+
+    #[test]
     fn what_is_reserved_beyond_the_total_is_said() {
-        let mut permits = Permits::new(4, 0);
+        let mut permits = Permits::new(4, 0, false);
         permits.reserve(0, 0, 3);
         assert_eq!(permits.missing(), 0, "one is shared");
         permits.reserve(0, 0, 2);
@@ -191,7 +233,7 @@ mod tests {
 
     #[test]
     fn changing_reservations_recounts_what_is_held() {
-        let mut permits = Permits::new(4, 0);
+        let mut permits = Permits::new(4, 0, false);
         permits.reserve(0, 0, 2);
         for held in 0..3 {
             permits.take(held, 2);

@@ -184,7 +184,7 @@ fn promises(config: &Config, reader: &Reader) {
     let room = Room {
         cores,
         requests_per_s: config.scheduler.requests.per_s() * cores as f64,
-        handlers: engine.handlers.into(),
+        handlers: (engine.upstream.is_none()).then_some(engine.handlers.into()),
         memories: [
             engine.object_cache,
             engine.block_cache,

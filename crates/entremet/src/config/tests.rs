@@ -223,3 +223,12 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn permits_are_reserved_of_handlers_only_where_data_is_kept_here() {
+    let tenant = "[[tenant]]\nname = 'web'\npassword = 'p'\nreserved_permits = 900\n";
+    let here = refused(tenant);
+    assert!(here.contains("with 16 handlers nobody else"), "{here}");
+    let engine = "[engine]\nkind = 'redis'\nurl = 'redis://127.0.0.1:1'\n";
+    of(&format!("{engine}{tenant}")).expect("nothing is taken from handlers");
+}

@@ -107,7 +107,11 @@ impl<T, const R: usize> Dispatch<T, R> {
             slots: Vec::new(),
             ready: Ready::new(options.discipline, options.seed),
             rounds: [Rounds::new(options.round_ns), Rounds::new(options.round_ns)],
-            permits: Permits::new(options.permits, options.extra_permits),
+            permits: Permits::new(
+                options.permits,
+                options.extra_permits,
+                options.reserved_beside,
+            ),
             demand: Demand::new(),
             arrivals: Arrivals::default(),
             queued: 0,

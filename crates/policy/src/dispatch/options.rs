@@ -25,6 +25,8 @@ pub struct DispatchOptions<const R: usize> {
     /// So many more for principals in credit ([`super::Grant::in_credit`]), who then do not wait
     /// for what others have outstanding.
     pub extra_permits: u32,
+    /// Reserved permits come beside `permits`, and are not taken from them.
+    pub reserved_beside: bool,
     /// Nominal capacity per second of each resource of ONE core (0 counts as 1). Only ratios matter
     /// for who gets how much; absolute values set how long a quantum and a round really last.
     pub capacity_per_s: [u64; R],
@@ -63,6 +65,7 @@ impl<const R: usize> DispatchOptions<R> {
             discipline: Discipline::Fair,
             permits: 1,
             extra_permits: 0,
+            reserved_beside: false,
             capacity_per_s,
             meter,
             quantum_ns: 100_000,

@@ -56,7 +56,11 @@ impl Core {
             None => promise,
             Some(given) => Promise {
                 weight: given.share[HANDLERS] * total * portions.weight,
-                reserved_permits: given.reserved[HANDLERS],
+                // Nor does it say what may be out at an engine.
+                reserved_permits: match self.shared.upstream {
+                    Some(_) => promise.reserved_permits,
+                    None => given.reserved[HANDLERS],
+                },
                 ..promise
             },
         };

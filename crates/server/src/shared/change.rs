@@ -206,7 +206,7 @@ impl Shared {
         let room = Room {
             cores: options.cores,
             requests_per_s: capacity as f64,
-            handlers: options.engine.handlers as u64,
+            handlers: (self.upstream.is_none()).then_some(options.engine.handlers as u64),
             memories: options.memory_budgets(),
         };
         // What others ask too much of is not this tenant's to answer for.

@@ -42,8 +42,9 @@ pub struct Room {
     pub cores: usize,
     /// Requests per second that they serve together.
     pub requests_per_s: f64,
-    /// Handlers.
-    pub handlers: u64,
+    /// Handlers, of which reserved permits are taken; `None`: they are taken of nothing (before an
+    /// engine they come beside what the others may have out).
+    pub handlers: Option<u64>,
     /// Bytes of each of [`MEMORIES`].
     pub memories: [u64; MEMORIES.len()],
 }
@@ -140,7 +141,8 @@ impl Totals {
                 advice: "promise less, or raise scheduler.requests if the machine has been measured to do more".into(),
             }
         });
-        let permits = permits(self.reserved_permits, room.handlers, "engine.handlers");
+        let permits = (room.handlers)
+            .and_then(|handlers| permits(self.reserved_permits, handlers, "engine.handlers"));
         let memories = MEMORIES.iter().zip(self.memories).zip(room.memories);
         let short = memories.filter(|((_, claimed), bytes)| claimed.fixed > *bytes);
         let memories = short.map(|((memory, claimed), bytes)| Infeasible {
@@ -239,7 +241,7 @@ mod tests {
         let room = Room {
             cores: 1,
             requests_per_s: 10_000.0,
-            handlers: 4,
+            handlers: Some(4),
             memories: [1 << 20, 2 << 20, 3 << 20],
         };
         let fits = Settings {
@@ -256,6 +258,16 @@ mod tests {
         };
         let unkept = |settings: &Settings| Totals::default().with(settings).unkept(&room);
         assert_eq!(unkept(&fits), []);
+        let before_engine = Room {
+            handlers: None,
+            ..room
+        };
+        let many = Settings {
+            reserved_permits: 900,
+            ..Settings::default()
+        };
+        let totals = Totals::default().with(&many);
+        assert_eq!(totals.unkept(&before_engine), []);
         assert_eq!(fits.beyond_its_own(), None);
         let mut more = fits.clone();
         more.reserve_put_per_s = Some(1.0);

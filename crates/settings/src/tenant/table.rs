@@ -94,7 +94,7 @@ pub const SETTINGS: &[Setting] = &[
         "Its part of the block cache is {}.", at!(block_cache_bytes)),
     row(key("tenant.write_buffers", MEMORY, BY_WEIGHT, Reload, "Its part of the write buffers, lent in the same way."),
         "Its part of the write buffers is {}.", at!(write_buffer_bytes)),
-    row(key("tenant.reserved_permits", Integer(0, 1_024), Value("0"), Reload, "Handler threads that are kept free for it. More of them shorten its waits. They idle while it wants nothing."),
+    row(key("tenant.reserved_permits", Integer(0, 1_024), Value("0"), Reload, "Handler threads that are kept free for it. More of them shorten its waits. They idle while it wants nothing. Before an engine: so many of its requests may be out at each node, of each front, beside what all may have out there."),
         "Handlers kept free for it: {}.", at!(reserved_permits)),
     row(key("tenant.reserved_ios", Integer(0, 1_024), Value("0"), Reload, "I/Os at the device kept free for its requests, of all disks together; while it has none, so many permits of the device idle."),
         "I/Os at the device kept free for it: {}.", at!(reserved_ios)),

@@ -319,6 +319,8 @@ pub fn engine_stage() -> DispatchOptions<1> {
     DispatchOptions {
         permits: QUEUED,
         extra_permits: QUEUED,
+        // They are computed for what all may have out.
+        reserved_beside: true,
         charge_max_ns: CHARGE_MAX_NS,
         ..DispatchOptions::new([1_000_000_000], meter)
     }
@@ -385,5 +387,37 @@ impl Core {
         silent
             .into_iter()
             .for_each(|whose| self.may_take_pushes(whose, true));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use policy::PrincipalId;
+    use stage::{Allocation, Next, Stage};
+
+    #[test]
+    fn what_is_reserved_before_an_engine_is_not_taken_from_the_others() {
+        let mut stage = Stage::new(engine_stage());
+        let (reserves, greedy) = (PrincipalId(0), PrincipalId(1));
+        let allocation = Allocation {
+            reserved_permits: 2 * QUEUED,
+            ..Allocation::share(1.0)
+        };
+        stage.configure(0, reserves, &allocation);
+        stage.configure(0, greedy, &Allocation::share(1.0));
+        for item in 0..4 * QUEUED {
+            assert_eq!(stage.enqueue(0, greedy, 0, item), Ok(()));
+        }
+        let mut out = Vec::new();
+        while let Next::Admitted(admitted) = stage.next(0) {
+            // Not settled: it stays out.
+            out.push(admitted);
+        }
+        assert!(out.len() as u32 >= QUEUED, "{} are out", out.len());
+        for item in 0..2 * QUEUED {
+            assert_eq!(stage.enqueue(0, reserves, 0, item), Ok(()));
+            assert!(matches!(stage.next(0), Next::Admitted(_)), "{item}");
+        }
     }
 }
