@@ -127,16 +127,17 @@ impl Crew {
 
     /// Works, on a handler, as long as the stage has work for this kind of handler.
     fn work(self: &Arc<Self>, first: Granted) {
+        let mut watch = Stopwatch::start(&self.shared);
         let mut next = Some(first);
         while let Some(granted) = next {
-            next = self.run(granted);
+            next = self.run(granted, &mut watch);
             threads::turns::end();
         }
     }
 
-    /// Does a piece of work, and returns the next.
-    fn run(self: &Arc<Self>, granted: Granted) -> Option<Granted> {
-        let watch = Stopwatch::start(&self.shared);
+    /// Does a piece of work, and returns the next. What the handler does between two pieces is
+    /// counted with the second.
+    fn run(self: &Arc<Self>, granted: Granted, watch: &mut Stopwatch) -> Option<Granted> {
         let Granted {
             piece,
             permit,
@@ -148,7 +149,7 @@ impl Crew {
             Piece::Job(job) => (None, job(&self.shared)),
             Piece::Unit(work, latch) => {
                 let key = work.key;
-                let ready = match work.attempt(latch, &watch, &self.shared, &self.mailbox) {
+                let ready = match work.attempt(latch, watch, &self.shared, &self.mailbox) {
                     Attempt::Finished(finished) => Ready::Finished(Box::new(finished)),
                     Attempt::Waits(unit) => Ready::Waits(unit),
                     Attempt::Long(work, latch) => {
@@ -159,7 +160,7 @@ impl Crew {
                 (Some(turn), Some((key, ready)))
             }
         };
-        let worked = watch.read(&self.shared);
+        let worked = watch.lap(&self.shared);
         let next = self.done(permit, worked, in_credit);
         let handled = Box::new(Handled {
             principal,
