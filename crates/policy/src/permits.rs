@@ -16,14 +16,11 @@ use crate::lend::Need;
 pub(crate) struct Permits {
     /// Those of its own.
     own: u32,
-    /// What it may use of those now: lent to others, or borrowed from them, some may be
-    /// ([`crate::lend`]).
-    held: u32,
-    reserved: u64,
-    /// Reserved ones are none of those.
-    beside: bool,
-    /// All that may be in use.
+    /// What it may use now: lent to others, or borrowed from them, some may be ([`crate::lend`]).
     total: u32,
+    reserved: u64,
+    /// Reserved ones come beside the shared.
+    beside: bool,
     /// How many of the total anybody may use.
     shared: u32,
     in_flight: u32,
@@ -38,10 +35,9 @@ impl Permits {
     pub(crate) fn new(total: u32, extra: u32, beside: bool) -> Self {
         Permits {
             own: total.max(1),
-            held: total.max(1),
+            total: total.max(1),
             reserved: 0,
             beside,
-            total: total.max(1),
             shared: total.max(1),
             in_flight: 0,
             shared_in_use: 0,
@@ -50,18 +46,17 @@ impl Permits {
         }
     }
 
-    /// One is always shared, even if all are reserved: else reserving the only permit of a core
-    /// would stop all but one tenant for ever.
-    fn share(&mut self) {
+    /// Divides so many permits, beside which reserved ones may come.
+    fn share(&mut self, permits: u32) {
         if self.beside {
             let reserved = u32::try_from(self.reserved).unwrap_or(u32::MAX);
-            self.shared = self.held;
-            self.total = self.held.saturating_add(reserved);
-        } else {
-            let shared = u64::from(self.held).saturating_sub(self.reserved);
-            self.shared = shared.max(1) as u32;
-            self.total = self.held;
+            (self.shared, self.total) = (permits, permits.saturating_add(reserved));
+            return;
         }
+        // One is always shared, even if all are reserved: else reserving the only permit of a core
+        // would stop all but one tenant for ever.
+        let shared = u64::from(permits).saturating_sub(self.reserved);
+        (self.shared, self.total) = (shared.max(1) as u32, permits);
     }
 
     /// Another total; outstanding work above it is waited for, not cancelled.
@@ -77,8 +72,7 @@ impl Permits {
 
     /// So many may be used for now, more or fewer than there are.
     pub(crate) fn hold(&mut self, total: u32) {
-        self.held = total.max(1);
-        self.share();
+        self.share(total.max(1));
     }
 
     /// What could be used of permits that are lent and borrowed, with so much work queued and so
@@ -171,7 +165,10 @@ impl Permits {
     /// A principal that holds `held` permits gets `new` reserved ones instead of `old`.
     pub(crate) fn reserve(&mut self, held: u32, old: u32, new: u32) {
         self.reserved = (self.reserved + u64::from(new)).saturating_sub(u64::from(old));
-        self.share();
+        self.share(match self.beside {
+            true => self.shared,
+            false => self.total,
+        });
         self.shared_in_use = (self.shared_in_use + held.saturating_sub(new))
             .saturating_sub(held.saturating_sub(old));
     }
