@@ -1,6 +1,5 @@
 """Those who guess passwords, from elsewhere, and those who log in beside them. What it costs is counted in hashes, not in time."""
 
-import urllib.request
 
 import pytest
 from bystander import Bystander
@@ -16,9 +15,7 @@ WRONG = "WRONGPASS invalid username-password pair or user is disabled."
 
 
 def metric(server, name):
-    with urllib.request.urlopen(f"http://127.0.0.1:{server.admin_port}/metrics", timeout=10) as answer:
-        lines = answer.read().decode().splitlines()
-    return next(float(line.split()[1]) for line in lines if line.startswith(name + " "))
+    return next(float(line.split()[1]) for line in server.metrics() if line.startswith(name + " "))
 
 
 def hashes(server):

@@ -2,7 +2,6 @@
 
 import re
 import struct
-import urllib.request
 
 import pytest
 from bystander import Bystander
@@ -56,8 +55,7 @@ def info(wire, section, name):
 
 def metric(server, name):
     """A counter of the whole server."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{server.admin_port}/metrics", timeout=10) as answer:
-        return int(re.search(rf"^{name} (\d+)".encode(), answer.read(), re.MULTILINE)[1])
+    return next(int(line.split()[1]) for line in server.metrics() if line.startswith(name + " "))
 
 
 @pytest.mark.parametrize("jump_s", [HOUR_S, -HOUR_S], ids=["forward", "backward"])

@@ -13,12 +13,12 @@ import signal
 import socket
 import subprocess
 import threading
+import urllib.request
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-import urllib.request
 
 from harness.paths import SERVER
 from harness.resp import Wire

@@ -14,9 +14,7 @@ pytestmark = pytest.mark.ours
 
 def metrics(server):
     """Every sample of /metrics, by its name and labels as they are written."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{server.admin_port}/metrics", timeout=10) as answer:
-        lines = answer.read().decode().splitlines()
-    return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines if line[:1] not in ("#", ""))}
+    return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in server.metrics() if line[:1] not in ("#", ""))}
 
 
 def reads(server, tenant):

@@ -78,10 +78,9 @@ def test_requests_count_for_what_their_connection_calls_itself(server):
     assert batch["requests"] + batch["beyond"] == 100
     assert 1 <= batch["requests"] <= 20 and batch["late"] == batch["requests"], "nothing takes less than 1 us"
     assert judged(server, (None, "get"), "no data")["hour"]["met_percent"] == 100.0
-    with urllib.request.urlopen(f"http://127.0.0.1:{server.admin_port}/metrics", timeout=10) as reply:
-        metrics = reply.read().decode()
-    assert 'entremet_promise_requests_total{tenant="web",workload="",class="get"} 41\n' in metrics
-    assert 'entremet_promise_met_ratio{tenant="web",workload="batch",class="any",over="30d"} 0\n' in metrics
+    metrics = server.metrics()
+    assert 'entremet_promise_requests_total{tenant="web",workload="",class="get"} 41' in metrics
+    assert 'entremet_promise_met_ratio{tenant="web",workload="batch",class="any",over="30d"} 0' in metrics
 
 
 def test_promises_are_changed_by_command_and_kept(server):
