@@ -132,12 +132,12 @@ fn it_agrees_with_what_was_simulated_elsewhere() {
     let lack = |per_s: f64| stand(&whole, &[get(99.0, 200 * MS, per_s, 1.0, 50)]).lacks[0];
     assert_eq!(lack(200.0), None);
     assert!(
-        matches!(lack(600.0), Some(Lack::Late(_) | Lack::Device(_))),
+        matches!(lack(600.0), Some(Lack::Late(_) | Lack::Device { .. })),
         "{:?}",
         lack(600.0)
     );
     assert!(
-        matches!(lack(800.0), Some(Lack::Device(_))),
+        matches!(lack(800.0), Some(Lack::Device { .. })),
         "{:?}",
         lack(800.0)
     );
@@ -324,7 +324,7 @@ fn lack_told(lack: &Lack) -> String {
         Lack::Behind => "too long behind a piece".into(),
         Lack::Handlers(held) => format!("{held:.0} handlers held"),
         Lack::Late(part) => format!("{:.4} late", part),
-        Lack::Device(times) => format!("{times:.2} of the disk"),
+        Lack::Device { needed, most } => format!("{needed:.2} of the disk, {most:.2} at most"),
         Lack::Cores(times) => format!("{times:.2} of the cores"),
     }
 }

@@ -16,6 +16,8 @@ pub(super) struct Together {
 
 /// The same as a queue that is served in groups.
 pub(super) struct Queue {
+    /// Requests of a group.
+    pub(super) n: f64,
     /// What they take of a drive's time.
     pub(super) load: f64,
     /// What one takes, ns.
@@ -34,11 +36,12 @@ impl Together {
         self.moved_time += moved * one.at_most_ns;
     }
 
-    fn grouped(&self, drives: &Drives, n: f64) -> Queue {
+    pub(super) fn grouped(&self, drives: &Drives, n: f64) -> Queue {
         let small_ns = drives.small_ns(n);
         let taken_ns = self.ios_per_s * small_ns + self.moved_per_s;
         let time = self.ios_time * small_ns + self.moved_time;
         Queue {
+            n,
             load: taken_ns / 1e9,
             mean_ns: taken_ns / self.per_s.max(f64::MIN_POSITIVE),
             at_most_ns: time / taken_ns.max(f64::MIN_POSITIVE),
@@ -56,16 +59,35 @@ impl Together {
         queue
     }
 
-    /// In groups of those that come in half of the time that they may wait; after each an arm goes
-    /// back to what it was at.
-    pub(super) fn usual(&self, capacity: &Capacity) -> Queue {
+    /// In groups of those that come until the first has waited for half of its time; after each an
+    /// arm goes back to what it was at.
+    pub(super) fn usual(&self, capacity: &Capacity, group_ns: f64) -> Queue {
         let drives = &capacity.drives;
-        let n = 0.5 * self.per_s * self.grouped(drives, 1.0).at_most_ns / 1e9;
-        let n = n.clamp(1.0, capacity.group_max());
+        let n = (self.per_s * group_ns / 1e9).clamp(1.0, capacity.group_max());
         let mut queue = self.grouped(drives, n);
         if drives.seeks {
             queue.load += self.per_s / n * drives.alone_ns[0] as f64 / 1e9;
         }
         queue
     }
+}
+
+/// From one group of those that come at random moments to the next, on average, ns. They are given
+/// by their time, the shortest first.
+///
+/// Request i of lambda_i a second asks for the drive at half of T_i. The first that does so after
+/// the last group takes longer than s to it if no i has come by s - T_i / 2:
+/// P = e^(-sum of lambda_i (s - T_i / 2)+), and the mean is the integral of that.
+pub(super) fn group_ns(timed: &[Timed]) -> f64 {
+    let half_ns = |one: &Timed| 0.5 * one.at_most_ns;
+    // From one half to the next, the sum of those that ask by then falls exponentially.
+    let (mut mean_ns, mut none, mut per_ns) = (timed.first().map_or(0.0, half_ns), 1.0_f64, 0.0);
+    for (i, one) in timed.iter().enumerate() {
+        per_ns += one.per_s / 1e9;
+        let until_ns = timed.get(i + 1).map_or(f64::INFINITY, half_ns) - half_ns(one);
+        let left = none * (-per_ns * until_ns).exp();
+        mean_ns += (none - left) / per_ns;
+        none = left;
+    }
+    mean_ns
 }

@@ -7,6 +7,9 @@ pub struct Wait {
     load: f64,
     /// Of these, a part `e^(-decay x)` has more than x ns before it.
     decay: f64,
+    /// What one takes on average, ns, and 1 / (its squared coefficient of variation).
+    mean_ns: f64,
+    shape: f64,
 }
 
 /// Steps in which a wait is looked at.
@@ -21,19 +24,52 @@ impl Wait {
     /// with `shape` = 1 / (its squared coefficient of variation).
     #[must_use]
     pub fn of(load: f64, mean_ns: f64, shape: f64) -> Self {
-        // In units of the mean work; E e^(tS) = (1 - t / shape)^-shape is finite below `shape`.
-        let excess = |t: f64| load * ((1.0 - t / shape).powf(-shape) - 1.0) - t;
-        let (mut low, mut high) = (0.0, shape);
+        let mean_ns = mean_ns.max(1.0);
+        let none = Wait {
+            load,
+            decay: 0.0,
+            mean_ns,
+            shape,
+        };
+        let (mut low, mut high) = (0.0, shape / mean_ns);
         for _ in 0..60 {
             let middle = 0.5 * (low + high);
-            match excess(middle) < 0.0 {
+            match none.brings(middle) < middle {
                 true => low = middle,
                 false => high = middle,
             }
         }
+        Wait { decay: low, ..none }
+    }
+
+    /// `lambda (E e^(t S) - 1)`: what comes in a time x brings A with `E e^(t A)` = e^(x of that).
+    fn brings(&self, t: f64) -> f64 {
+        // E e^(tS) = (1 - t mean / shape)^-shape is finite below shape / mean.
+        let growth = (1.0 - t * self.mean_ns / self.shape).powf(-self.shape) - 1.0;
+        self.load / self.mean_ns * growth
+    }
+
+    /// The same of requests that let others pass: they wait for what they find before them, and for
+    /// what comes of `first` until it is their turn.
+    ///
+    /// They wait longer than x if W and what comes in x take longer than x to serve, so by Chernoff
+    /// the tail falls by `max over t of t - lambda_first (E e^(t S) - 1)`, t up to that of W.
+    #[must_use]
+    pub fn behind(&self, first: &Wait) -> Self {
+        let most = self.decay.min(first.shape / first.mean_ns);
+        let falls = |t: f64| t - first.brings(t);
+        // It is concave in t.
+        let (mut low, mut high) = (0.0, most);
+        for _ in 0..60 {
+            let (left, right) = (low + (high - low) / 3.0, high - (high - low) / 3.0);
+            match falls(left) < falls(right) {
+                true => low = left,
+                false => high = right,
+            }
+        }
         Wait {
-            load,
-            decay: low / mean_ns.max(1.0),
+            decay: falls(low).max(0.0),
+            ..*self
         }
     }
 

@@ -112,12 +112,13 @@ fn lacks(party: &Party, lack: &Lack) -> String {
             100.0 * part,
             100.0 - percentile
         ),
-        Lack::Handlers(held) => format!(
-            "requests that may wait longer would hold {held:.0} handlers, so that these find none"
-        ),
-        Lack::Device(times) => format!(
-            "the disk would be needed for {:.0} % of the time",
-            100.0 * times
+        Lack::Handlers(held) => {
+            format!("requests that may wait would hold {held:.0} handlers, so that these find none")
+        }
+        Lack::Device { needed, most } => format!(
+            "the disk would be needed for {:.0} % of the time, and {:.0} % can be promised",
+            100.0 * needed,
+            100.0 * most
         ),
         Lack::Cores(times) => format!(
             "the cores would be needed for {:.0} % of the time",
