@@ -156,6 +156,21 @@ fn a_newcomer_that_would_break_a_promise_of_others_does_not_fit() {
     );
 }
 
+#[test]
+fn what_nobody_asks_for_yet_takes_nothing() {
+    let asked = get(99.0, 100 * MS, 300.0, 1.0, 50);
+    for at_most_ns in [50 * MS, 100 * MS, 200 * MS] {
+        let idle = get(99.0, at_most_ns, 0.0, 1.0, 50);
+        let alone = stand(&disks(), &[idle]);
+        assert_eq!((alone.used, alone.lacks[0]), (0.0, None));
+        let [with, without] = [&[idle, asked][..], &[asked]].map(|all| stand(&disks(), all));
+        assert_eq!(with.used, without.used, "{with:?}");
+        assert_eq!(with.lacks, [None, None]);
+        let flood = get(99.0, 100 * MS, 3_000.0, 1.0, 50);
+        assert!(stand(&disks(), &[idle, flood]).lacks[1].is_some());
+    }
+}
+
 fn any_get() -> impl Strategy<Value = Asked> {
     let percentile = prop::sample::select(vec![50.0, 90.0, 99.0, 99.9]);
     (

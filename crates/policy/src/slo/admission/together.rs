@@ -80,14 +80,18 @@ impl Together {
 /// P = e^(-sum of lambda_i (s - T_i / 2)+), and the mean is the integral of that.
 pub(super) fn group_ns(timed: &[Timed]) -> f64 {
     let half_ns = |one: &Timed| 0.5 * one.at_most_ns;
-    // From one half to the next, the sum of those that ask by then falls exponentially.
-    let (mut mean_ns, mut none, mut per_ns) = (timed.first().map_or(0.0, half_ns), 1.0_f64, 0.0);
-    for (i, one) in timed.iter().enumerate() {
+    // Of some nobody asks anything yet.
+    let mut asked = timed.iter().filter(|one| one.per_s > 0.0).peekable();
+    let mut mean_ns = asked.peek().map_or(0.0, |first| half_ns(first));
+    // The probability that none has asked, and how many may have: from one half to the next it
+    // falls exponentially.
+    let (mut none, mut per_ns) = (1.0_f64, 0.0);
+    while let Some(one) = asked.next() {
         per_ns += one.per_s / 1e9;
-        let until_ns = timed.get(i + 1).map_or(f64::INFINITY, half_ns) - half_ns(one);
-        let left = none * (-per_ns * until_ns).exp();
-        mean_ns += (none - left) / per_ns;
-        none = left;
+        let until_ns = asked.peek().map_or(f64::INFINITY, |next| half_ns(next)) - half_ns(one);
+        let falls = (-per_ns * until_ns).exp_m1();
+        mean_ns += none * -falls / per_ns;
+        none *= 1.0 + falls;
     }
     mean_ns
 }

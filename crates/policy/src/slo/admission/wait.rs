@@ -44,6 +44,9 @@ impl Wait {
 
     /// `lambda (E e^(t S) - 1)`: what comes in a time x brings A with `E e^(t A)` = e^(x of that).
     fn brings(&self, t: f64) -> f64 {
+        if self.load <= 0.0 {
+            return 0.0;
+        }
         // E e^(tS) = (1 - t mean / shape)^-shape is finite below shape / mean.
         let growth = (1.0 - t * self.mean_ns / self.shape).powf(-self.shape) - 1.0;
         self.load / self.mean_ns * growth
