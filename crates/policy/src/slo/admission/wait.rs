@@ -119,7 +119,33 @@ mod tests {
         }
     }
 
+    #[test]
+    fn who_lets_all_others_pass_waits_as_long_as_they_keep_it_busy() {
+        // M/M/1: busy periods last longer than x with e^(-(1 - sqrt(load))^2 x / mean).
+        for load in [0.2_f64, 0.5, 0.9] {
+            let all = Wait::of(load, 1_000.0, 1.0);
+            let exact = load * (-(1.0 - load.sqrt()).powi(2) * 4.0).exp();
+            let behind = all.behind(&all).longer(4_000.0);
+            assert!((behind / exact - 1.0).abs() < 1e-6, "{load}: {behind}");
+            let nobody = Wait::of(0.0, 1_000.0, 1.0);
+            let same = all.behind(&nobody).longer(4_000.0);
+            assert!((same / all.longer(4_000.0) - 1.0).abs() < 1e-6, "{load}");
+        }
+    }
+
     proptest! {
+        /// Nobody waits less for letting others pass, and longer for more of them.
+        #[test]
+        fn it_grows_with_what_passes(
+            load in 0.01..0.98f64, parts in (0.0..1.0f64, 0.0..1.0f64), shape in 0.5..50.0f64,
+        ) {
+            let all = Wait::of(load, 1.0, shape);
+            let behind = |part: f64| all.behind(&Wait::of(load * part, 1.0, shape)).longer(5.0);
+            let (less, more) = (parts.0.min(parts.1), parts.0.max(parts.1));
+            prop_assert!(all.longer(5.0) <= behind(less) + 1e-9);
+            prop_assert!(behind(less) <= behind(more) + 1e-9);
+        }
+
         /// More load and less time never help.
         #[test]
         fn it_grows_with_load_and_falls_with_time(
