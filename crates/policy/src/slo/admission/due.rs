@@ -2,7 +2,7 @@
 
 use super::together::{group_ns, Queue, Together};
 use super::wait::Wait;
-use super::{Capacity, Lack, Timed, LATENCY_MAX};
+use super::{Capacity, Drives, Lack, Timed, LATENCY_MAX};
 use crate::slo::control::MarginOptions;
 
 /// Of the requests that may be late, those that a promise may be planned to have: what is not in
@@ -38,18 +38,20 @@ pub(super) fn due_in_time(
     let mut worst: Option<Due> = None;
     for (place, one) in timed.iter().enumerate().rev() {
         let own = queues[place];
-        let all = Due::of(capacity, &together.grouped(&capacity.drives, own.n));
-        let first = place.checked_sub(1).map(|place| &queues[place].wait);
-        let before = Before {
-            own,
-            later: worst.unwrap_or(own),
-            all: Due {
+        // They wait behind all that is due, and behind what may come and is due earlier. They have
+        // all of their own time for that, so no more of them are late.
+        let passed = || {
+            let all = Due::of(capacity, &together.grouped(&capacity.drives, own.n));
+            let first = place.checked_sub(1).map(|place| &queues[place].wait);
+            Due {
                 wait: first.map_or(all.wait, |first| all.wait.behind(first)),
                 bound_ns: due_within() * one.at_most_ns,
                 ..all
-            },
+            }
         };
-        lacks[one.place] = one.lack(capacity, &before).or(full);
+        // Of the queues with more in them only the one that is too long most often counts.
+        let stands = [Some(own), worst].into_iter().flatten();
+        lacks[one.place] = one.lack(&capacity.drives, stands, passed).or(full);
         worst = worst
             .filter(|worst| worst.longest() > own.longest())
             .or(Some(own));
@@ -87,37 +89,40 @@ impl Due {
     }
 }
 
-/// The queues that a promise's requests stand in.
-struct Before {
-    /// What is due before them, or with them.
-    own: Due,
-    /// Of the queues with more in them, the one that is too long most often.
-    later: Due,
-    /// All that is due, behind which they wait, and behind what may come and is due earlier. They
-    /// have all of their own time for that, so no more of them are late.
-    all: Due,
-}
-
 /// The part of a promised time in which a request must be served: before, it may be kept waiting.
 pub(super) fn due_within() -> f64 {
     MarginOptions::default().part_max
 }
 
 impl Timed {
-    /// Why it does not fit with these queues before it.
-    fn lack(&self, capacity: &Capacity, before: &Before) -> Option<Lack> {
-        let full = Lack::device(before.own.load.max(before.later.load), LOAD_MAX);
-        if full.is_some() {
-            return full;
+    /// Why it does not fit, if its requests stand in these queues, and wait no longer than in
+    /// `passed`.
+    fn lack(
+        &self,
+        drives: &Drives,
+        stands: impl Iterator<Item = Due> + Clone,
+        passed: impl FnOnce() -> Due,
+    ) -> Option<Lack> {
+        let load = stands.clone().map(|queue| queue.load).fold(0.0, f64::max);
+        if let Some(full) = Lack::device(load, LOAD_MAX) {
+            return Some(full);
         }
-        let (drives, own_ns) = (&capacity.drives, due_within() * self.at_most_ns);
+        let late = |queue: Due| self.late_in(drives, &queue);
+        let most = AIM * self.late;
+        let mut part = stands.map(late).fold(0.0, f64::max);
+        if part > most {
+            let passed = passed();
+            if passed.load < LOAD_MAX {
+                part = part.min(late(passed));
+            }
+        }
+        (part > most).then_some(Lack::Late(part))
+    }
+
+    /// The part of its requests that are late in this queue.
+    fn late_in(&self, drives: &Drives, queue: &Due) -> f64 {
         let late = |ns: f64| drives.late_beside(&self.work, ns);
-        let late_in =
-            |queue: &Due| (1.0 - queue.load) * late(own_ns) + queue.wait.late(queue.bound_ns, late);
-        let mut part = late_in(&before.own).max(late_in(&before.later));
-        if before.all.load < LOAD_MAX {
-            part = part.min(late_in(&before.all));
-        }
-        (part > AIM * self.late).then_some(Lack::Late(part))
+        let own_ns = due_within() * self.at_most_ns;
+        (1.0 - queue.load) * late(own_ns) + queue.wait.late(queue.bound_ns, late)
     }
 }

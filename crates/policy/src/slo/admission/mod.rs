@@ -232,14 +232,13 @@ fn fit(
     let cores = requests_per_s / capacity.requests_per_s.max(1.0);
     let used = due_in_time(capacity, &mut timed, rates, &mut lacks);
     let held: f64 = timed.iter().map(|one| one.holds).sum();
-    let no_handler = held > f64::from(capacity.handlers);
+    let no_handler = held > f64::from(capacity.handlers) && used > RATE_MAX_HELD;
     for (place, one) in asked.iter().enumerate() {
         let wants = part(one) > 0.0;
         let rate = one.objective.throughput_per_s.is_some();
         let lack = if cores > CORES_MAX {
             Some(Lack::Cores(cores))
         } else if rate {
-            let no_handler = no_handler && used > RATE_MAX_HELD;
             Lack::device(used, RATE_MAX).or(no_handler.then_some(Lack::Handlers(held)))
         } else {
             None
