@@ -269,6 +269,28 @@ fn who_waits_before_he_was_served_keeps_some_of_his_weight() {
     assert!(times < 0.02, "{times}");
 }
 
+/// A node is short and its tenants wait nowhere else: a tenant of few requests has no more of it
+/// for its weight than one of many.
+#[test]
+fn who_waits_at_one_front_only_is_due_what_it_served_there() {
+    let part_of = |requests: f64| {
+        let mut fronts = Fronts::new(Divided::Weight, 4);
+        for _ in 0..40 {
+            for front in 0..4 {
+                let waited = if front == 0 { 1.0 } else { 0.0 };
+                let told = fronts.portions[front].tell(requests / 4.0, requests / 4.0, waited);
+                fronts.board[front] = Some(told);
+            }
+            (0..4).for_each(|front| fronts.hear(front));
+        }
+        fronts.parts()[0]
+    };
+    for requests in [20.0, 90.0, 1e3] {
+        let part = part_of(requests);
+        assert!((part / 0.25 - 1.0).abs() < 0.01, "{part} at {requests}");
+    }
+}
+
 /// Nothing was served anywhere yet, and all that the tenant has asked for waits here.
 #[test]
 fn who_was_served_nowhere_yet_has_his_weight_where_he_waits() {
