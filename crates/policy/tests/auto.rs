@@ -73,6 +73,31 @@ fn auto_has_a_margin_before_anything_is_learnt_and_then_what_it_measured() {
     assert_eq!(capped, 170 * MS);
 }
 
+/// Requests that need 20 ms, and one of 600 that needs 90. Where there are thousands in a window of
+/// 10 s, so few may be late. Where there are 200 of them, one window of twenty would have more than
+/// it may have, so the margin is made for all; for as long as it is remembered that there was one.
+#[test]
+fn auto_has_a_margin_for_all_where_a_window_has_few_requests() {
+    let (mut auto, all) = (auto(), [held(0, Some(200), None, 80)]);
+    let mut margin = |requests: u64, slow: u64| {
+        let mut promise = latency(requests, 0, 20);
+        let mut tail = Tail::default();
+        tail.record_many(20 * MS, requests - slow);
+        tail.record_many(90 * MS, slow);
+        promise.after = [tail.clone(), tail];
+        let mut seen = seen(S, vec![promise]);
+        seen.others_occupied = 1.0;
+        let given = auto.step(&all, &seen);
+        given.promises[0].margin_ns.expect("due times")[DEVICE]
+    };
+    let many = (0..60).map(|_| margin(600, 1)).last().expect("some");
+    assert!(many < 60 * MS, "{many}");
+    let few = margin(20, 0);
+    assert!(few > 90 * MS, "{few}");
+    let forgotten = (0..90).map(|_| margin(20, 0)).last().expect("some");
+    assert!(forgotten < 60 * MS, "{forgotten}");
+}
+
 #[test]
 fn auto_lets_more_out_while_requests_are_in_time_and_less_as_soon_as_they_are_late() {
     let (mut auto, all) = (auto(), [held(0, Some(200), None, 80)]);

@@ -17,7 +17,7 @@ pub struct MarginOptions {
     pub first: [f64; STAGES],
     /// A margin falls towards what was measured by this part of the way, a second.
     pub fall_per_s: f64,
-    /// Of the requests that may be late, those that the margin is made for.
+    /// Of the requests that may be late, those that the margin is made for at most.
     pub aim: f64,
 }
 
@@ -36,6 +36,14 @@ impl Default for MarginOptions {
 
 /// Fewer requests than this say nothing against a margin.
 const SAMPLE_MIN: f64 = 50.0;
+/// What the newest interval counts in a rate that rises.
+const NEWEST: f64 = 0.5;
+/// That a window has more late requests than it may have is so many standard errors away. Requests
+/// are late by twos and threes, so it takes more than chance would.
+const ERRORS: f64 = 4.0;
+/// What has faded to less than this part of a request says nothing of a margin: that is after three
+/// quarters of a minute, where what was seen counts a third as much after ten seconds.
+const FORGOTTEN: f64 = 0.01;
 /// What is wanted of a rate beyond what was promised, so that measuring does not decide.
 const RATE_AIM: f64 = 1.03;
 
@@ -47,6 +55,8 @@ pub(super) struct Learnt {
     pub(super) part: f64,
     memory_s: f64,
     after: [Tail; STAGES],
+    /// Requests in contract a second, of late.
+    per_s: f64,
     /// Requests in contract, and by stage how many of them were late by its doing; older ones fade.
     requests: f64,
     late: [f64; STAGES],
@@ -54,6 +64,14 @@ pub(super) struct Learnt {
     device_each: Option<f64>,
     /// Intervals in a row in which it had less than its part of the promised rate, and wanted more.
     short: u32,
+}
+
+/// The mean of a count that hardly ever exceeds `most`, by Poisson's law: by the approximation of
+/// its quantiles of Wilson and Hilferty (1931).
+fn below(most: f64) -> f64 {
+    let next = most + 1.0;
+    let root = 1.0 - 1.0 / (9.0 * next) - ERRORS / (3.0 * next.sqrt());
+    next * root.max(0.0).powi(3)
 }
 
 impl Learnt {
@@ -69,6 +87,7 @@ impl Learnt {
             part: 1.0,
             memory_s: options.memory_s,
             after: std::array::from_fn(|_| Tail::default()),
+            per_s: 0.0,
             requests: 0.0,
             late: [0.0; STAGES],
             device_each: None,
@@ -86,6 +105,9 @@ impl Learnt {
             tail.fade(fade);
             tail.add(new);
         }
+        let per_s = seen.counts.requests as f64 / elapsed_s;
+        // Of a few, fewer may be late: that must not wait.
+        self.per_s = per_s.min(self.per_s + (per_s - self.per_s) * NEWEST);
         self.requests = self.requests * fade + seen.counts.requests as f64;
         let elsewhere = seen.held.saturating_add(seen.unhandled);
         let late = [seen.unhandled, seen.counts.late.saturating_sub(elsewhere)];
@@ -167,9 +189,29 @@ impl Learnt {
     /// What it needs at the device, as a part of what it was promised.
     pub(super) fn needs(&self, options: &MarginOptions) -> Option<f64> {
         let latency = self.held.objective.latency?;
-        let p = 1.0 - latency.late_part() * options.aim;
-        let ns = self.after[super::DEVICE].quantile(p)?;
+        let ns = self.wanted_ns(super::DEVICE, options)?;
         Some(ns as f64 * self.part / latency.at_most_ns as f64)
+    }
+
+    /// What a margin at a stage has to allow for, if anything was seen.
+    fn wanted_ns(&self, stage: usize, options: &MarginOptions) -> Option<Nanos> {
+        let tail = &self.after[stage];
+        let above = self.late_aimed(options).max(FORGOTTEN / tail.count());
+        tail.quantile(1.0 - above)
+    }
+
+    /// The part of the requests that margins leave late: so few that hardly a window has more by
+    /// chance than it may have. Of 200 requests two may be late at a p99, or one of 199: with a
+    /// quarter of a hundredth late in the mean, one such window of twenty has more.
+    fn late_aimed(&self, options: &MarginOptions) -> f64 {
+        let Some(latency) = self.held.objective.latency else {
+            return 0.0;
+        };
+        let requests = self.per_s * self.held.objective.window_ns as f64 / 1e9;
+        // Whole ones are late, so half a request less in the mean.
+        let may = (latency.late_part() * requests - 0.5).max(0.0);
+        let few = below(may) / requests.max(1.0);
+        few.min(latency.late_part() * options.aim)
     }
 
     /// It may wait longer at the device from now on, for all that is known: its margin there falls
@@ -194,14 +236,15 @@ impl Learnt {
         elapsed_s: f64,
         falls: [bool; STAGES],
     ) -> Option<String> {
+        let wanted = std::array::from_fn::<_, STAGES, _>(|stage| self.wanted_ns(stage, options));
         let (latency, margins) = (self.held.objective.latency?, self.margin_ns.as_mut()?);
         let aimed_ns = latency.at_most_ns as f64 / self.part.max(f64::MIN_POSITIVE);
         let most = options.part_max * aimed_ns;
-        let p = 1.0 - latency.late_part() * options.aim;
         let before = *margins;
-        for ((margin, tail), falls) in margins.iter_mut().zip(&self.after).zip(falls) {
+        let stages = self.after.iter().zip(wanted).zip(falls);
+        for (margin, ((tail, wanted), falls)) in margins.iter_mut().zip(stages) {
             let is = *margin as f64;
-            let wanted = tail.quantile(p).map_or(is, |ns| ns as f64);
+            let wanted = wanted.map_or(is, |ns| ns as f64);
             let next = match wanted >= is {
                 true => wanted,
                 // Alone it needs less than beside others, which says nothing of when they come.
