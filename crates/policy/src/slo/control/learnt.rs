@@ -55,7 +55,7 @@ pub(super) struct Learnt {
     pub(super) part: f64,
     memory_s: f64,
     after: [Tail; STAGES],
-    /// Requests in contract a second, of late.
+    /// Requests in contract a second, of late, when there were any.
     per_s: f64,
     /// Requests in contract, and by stage how many of them were late by its doing; older ones fade.
     requests: f64,
@@ -105,9 +105,11 @@ impl Learnt {
             tail.fade(fade);
             tail.add(new);
         }
-        let per_s = seen.counts.requests as f64 / elapsed_s;
-        // Of a few, fewer may be late: that must not wait.
-        self.per_s = per_s.min(self.per_s + (per_s - self.per_s) * NEWEST);
+        if seen.counts.requests > 0 {
+            // Of a few, fewer may be late: that must not wait.
+            let per_s = seen.counts.requests as f64 / elapsed_s;
+            self.per_s = per_s.min(self.per_s + (per_s - self.per_s) * NEWEST);
+        }
         self.requests = self.requests * fade + seen.counts.requests as f64;
         let elsewhere = seen.held.saturating_add(seen.unhandled);
         let late = [seen.unhandled, seen.counts.late.saturating_sub(elsewhere)];
