@@ -2,7 +2,7 @@
 
 use super::{Held, PromiseSeen, STAGES};
 use crate::cost::Nanos;
-use crate::slo::Tail;
+use crate::slo::{Latency, Tail};
 
 /// How margins are learnt.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -66,17 +66,9 @@ pub(super) struct Learnt {
     short: u32,
 }
 
-/// The mean of a count that hardly ever exceeds `most`, by Poisson's law: by the approximation of
-/// its quantiles of Wilson and Hilferty (1931).
-fn below(most: f64) -> f64 {
-    let next = most + 1.0;
-    let root = 1.0 - 1.0 / (9.0 * next) - ERRORS / (3.0 * next.sqrt());
-    next * root.max(0.0).powi(3)
-}
-
 impl Learnt {
     pub(super) fn new(held: Held, options: &MarginOptions) -> Self {
-        let first = |latency: crate::slo::Latency| {
+        let first = |latency: Latency| {
             options
                 .first
                 .map(|part| (part * latency.at_most_ns as f64) as Nanos)
@@ -197,18 +189,15 @@ impl Learnt {
 
     /// What a margin at a stage has to allow for, if anything was seen.
     fn wanted_ns(&self, stage: usize, options: &MarginOptions) -> Option<Nanos> {
-        let tail = &self.after[stage];
-        let above = self.late_aimed(options).max(FORGOTTEN / tail.count());
-        tail.quantile(1.0 - above)
+        let (latency, tail) = (self.held.objective.latency?, &self.after[stage]);
+        let aimed = self.late_aimed(&latency, options);
+        tail.quantile(1.0 - aimed.max(FORGOTTEN / tail.count()))
     }
 
     /// The part of the requests that margins leave late: so few that hardly a window has more by
     /// chance than it may have. Of 200 requests two may be late at a p99, or one of 199: with a
     /// quarter of a hundredth late in the mean, one such window of twenty has more.
-    fn late_aimed(&self, options: &MarginOptions) -> f64 {
-        let Some(latency) = self.held.objective.latency else {
-            return 0.0;
-        };
+    fn late_aimed(&self, latency: &Latency, options: &MarginOptions) -> f64 {
         let requests = self.per_s * self.held.objective.window_ns as f64 / 1e9;
         // Whole ones are late, so half a request less in the mean.
         let may = (latency.late_part() * requests - 0.5).max(0.0);
@@ -267,4 +256,12 @@ impl Learnt {
             )
         })
     }
+}
+
+/// The mean of a count that hardly ever exceeds `most`, by Poisson's law: by the approximation of
+/// its quantiles of Wilson and Hilferty (1931).
+fn below(most: f64) -> f64 {
+    let next = most + 1.0;
+    let root = 1.0 - 1.0 / (9.0 * next) - ERRORS / (3.0 * next.sqrt());
+    next * root.max(0.0).powi(3)
 }
