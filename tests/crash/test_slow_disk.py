@@ -1,6 +1,7 @@
 """A disk that takes ages must not delay what needs no disk."""
 
 import json
+import select
 import struct
 import threading
 import time
@@ -91,6 +92,24 @@ class ColdReaders:
                     self.times_s.append(time.perf_counter() - began)
         except Exception as error:  # the test reports it
             self.problem = error
+
+
+def test_a_get_does_not_wait_for_a_multiget_of_its_key(start, disk):
+    server = cold_server(start, disk, server_options="cores = 1")
+    with server.wire(ALPHA, timeout=60) as many, server.wire(ALPHA) as one, server.wire(ALPHA, timeout=60) as other:
+        assert one.ask("GET", "hot") == b"1"  # in memory from now on
+        disk.delay(DELAY_S)
+        try:
+            many.send("MGET", "hot", *(f"cold:{number}" for number in (7, 1500, 2900)))
+            assert one.ask("PING") == b"PONG"  # by then its core has read what was sent before
+            assert one.ask("GET", "hot") == b"1"
+            # A reply that was ready when the other was would be here in less than one read.
+            assert not select.select([many.sock], [], [], DELAY_S / 4)[0], "it has read all from the disk"
+            other.send("SET", "hot", "2")
+            assert many.read() == [b"1", VALUE, VALUE, VALUE]
+            assert other.read() == b"OK"
+        finally:
+            disk.delay(0)
 
 
 def test_misses_of_one_tenant_do_not_delay_hits_of_another(start, disk):

@@ -1,5 +1,6 @@
 """A scheduler that is chosen while the server runs is the one that runs."""
 
+import itertools
 import json
 import os
 import select
@@ -19,6 +20,8 @@ CLIENTS, KEYS = 400, 20_000
 LONG = ("SCAN", "0", "COUNT", "1000")
 SHORT = ("SCAN", "0", "COUNT", "1")
 LARGE = ("MGET", *(f"key{key}" for key in range(1000)))
+# Keys of a multiget that a core looks up before it hands it to a handler.
+FEW = 8
 
 
 def store(wire):
@@ -27,14 +30,18 @@ def store(wire):
 
 
 def ahead(server, wires, wire, before=LONG, after=LONG):
-    """The part of `wires`, which have all asked before `wire`, that have their answer when it has its own."""
+    """The part of `wires`, which have all asked before `wire`, that have their answer when it has its own.
+
+    `before` is what each of them asks, or a list of what each does.
+    """
+    each = before if isinstance(before, list) else [before] * len(wires)
     poll = select.poll()
     # It answers faster than these are sent: so it stands still until all are there.
     os.kill(server.pid, signal.SIGSTOP)
     try:
-        for other in wires:
+        for other, asks in zip(wires, each, strict=True):
             poll.register(other.sock, select.POLLIN)
-            other.send(*before)
+            other.send(*asks)
         wire.send(*after)
     finally:
         os.kill(server.pid, signal.SIGCONT)
@@ -75,6 +82,36 @@ def test_a_small_command_passes_large_ones_of_its_own_tenant(start):
             answered[f"{scheduler}, alike"] = ahead(server, wires, wire, LARGE, LARGE)
     assert answered["fair"] < 0.5 and answered["lottery"] < 0.5, answered
     assert answered["fifo"] > 0.75 and all(answered[f"{word}, alike"] > 0.75 for word in ("fair", "lottery", "fifo")), answered
+
+
+def test_a_multiget_is_as_large_as_what_memory_has_not_of_it(start):
+    server = start(tenants=(ALPHA, OPERATOR), server_options="cores = 1", engine_options="handlers = 1")
+    schedulers = ("fair", "fifo")
+    names = [f"key{number}" for number in range(len(schedulers) * 2 * (CLIENTS + 2) * FEW)]
+    with server.wire(ALPHA) as wire:
+        for name in names:
+            # Each has a block of its own: what one reads tells nothing of the others.
+            wire.ask("SET", name, b"v" * 4096)
+    # What was written is in no cache any more.
+    server.stop()
+    server.start()
+    left = iter(names)
+
+    def unread(count=FEW):
+        return ("MGET", *itertools.islice(left, count))
+
+    wires = [server.wire(ALPHA) for _ in range(CLIENTS)]
+    with server.wire(ALPHA) as wire, server.wire(OPERATOR) as operator:
+        answered = {}
+        for scheduler in schedulers:
+            operator.ask("CONFIG", "SET", "entremet-scheduler", scheduler)
+            known = unread()
+            wire.ask(*known)
+            one = (*known[:-1], *unread(1)[1:])
+            answered[scheduler] = ahead(server, wires, wire, [unread() for _ in wires], one)
+            answered[f"{scheduler}, alike"] = ahead(server, wires, wire, [unread() for _ in wires], unread())
+    assert answered["fair"] < 0.5, answered
+    assert all(answered[word] > 0.75 for word in ("fifo", "fair, alike", "fifo, alike")), answered
 
 
 def test_every_stage_shows_the_scheduler_that_it_goes_by(start):

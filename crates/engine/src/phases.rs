@@ -18,6 +18,8 @@ use std::sync::atomic::Ordering;
 /// Keys and records that are put into log and memory while the keys' shards are locked. More are
 /// put there in pieces, while the keys are latched.
 const AT_ONCE: usize = 256;
+/// Of a command that said that it only reads.
+const WROTE: EngineError = EngineError::Misuse("a command wrote that had its keys to read");
 
 impl Keyspace {
     /// Phase 1: runs `f` at once, in memory, with its keys' shards locked. Never waits for I/O, and
@@ -29,14 +31,35 @@ impl Keyspace {
         now_ms: u64,
         f: &mut dyn FnMut(&mut Access) -> Result<R, Stop>,
     ) -> Outcome<R> {
+        self.try_keys(keys, false, now_ms, f)
+    }
+
+    /// As [`Keyspace::try_run`], of a command that writes nothing: it passes those who read its
+    /// keys from the disk.
+    pub fn try_read<R>(
+        &self,
+        keys: &Keys,
+        now_ms: u64,
+        f: &mut dyn FnMut(&mut Access) -> Result<R, Stop>,
+    ) -> Outcome<R> {
+        self.try_keys(keys, true, now_ms, f)
+    }
+
+    fn try_keys<R>(
+        &self,
+        keys: &Keys,
+        reads: bool,
+        now_ms: u64,
+        f: &mut dyn FnMut(&mut Access) -> Result<R, Stop>,
+    ) -> Outcome<R> {
         match keys {
             Keys::None | Keys::All => Outcome::Disk,
             Keys::In(..) | Keys::Across(_) => self.with_names(keys, |names, now| {
                 let shards = self.lock_for(names);
-                if self.in_the_way(&shards, names) {
+                if in_the_way(&shards, names, reads) {
                     return Some(Outcome::Busy);
                 }
-                (!self.names.moved(now)).then(|| self.in_memory(shards, now, now_ms, f))
+                (!self.names.moved(now)).then(|| self.in_memory(shards, now, reads, now_ms, f))
             }),
         }
     }
@@ -49,9 +72,9 @@ impl Keyspace {
         f: &mut dyn FnMut(&mut Access) -> Result<R, Stop>,
     ) -> Outcome<R> {
         let shards = self.lock_for(names);
-        match self.in_the_way(&shards, names) {
+        match in_the_way(&shards, names, false) {
             true => Outcome::Busy,
-            false => self.in_memory(shards, &self.names.now(), now_ms, f),
+            false => self.in_memory(shards, &self.names.now(), false, now_ms, f),
         }
     }
 
@@ -60,6 +83,7 @@ impl Keyspace {
         &'k self,
         shards: Locked<'k>,
         now: &Moment,
+        reads: bool,
         now_ms: u64,
         f: &mut dyn FnMut(&mut Access) -> Result<R, Stop>,
     ) -> Outcome<R> {
@@ -82,6 +106,9 @@ impl Keyspace {
         }
         if buffer.is_empty() {
             return Outcome::Done { reply, seq: seen };
+        }
+        if reads {
+            return Outcome::Failed(WROTE);
         }
         match self.apply(&mut shards, buffer, epoch) {
             Ok(seq) => Outcome::Done { reply, seq },
@@ -115,6 +142,9 @@ impl Keyspace {
         let (_, buffer, seen, epoch) = access.finish();
         if buffer.is_empty() {
             return Ok((reply, seen));
+        }
+        if latch.reads {
+            return Err(WROTE);
         }
         let alone = buffer.cleared() || buffer.naming().is_some();
         let applied = if buffer.len() > AT_ONCE || alone {
@@ -216,21 +246,6 @@ impl Keyspace {
         })
     }
 
-    fn in_the_way(&self, shards: &Locked<'_>, keys: &[&[u8]]) -> bool {
-        if shards.iter().any(|(_, shard)| shard.bar == Bar::Held) {
-            return true;
-        }
-        // The usual case first: no key of these shards is latched.
-        if shards.iter().all(|(_, shard)| shard.latched.is_empty()) {
-            return false;
-        }
-        keys.iter().any(|key| {
-            shards
-                .iter()
-                .any(|(_, shard)| shard.latched.contains_key(*key))
-        })
-    }
-
     /// Puts a command's writes into log and memory. REQUIRES: `shards` are all it wrote to.
     fn apply(&self, shards: &mut Locked<'_>, buffer: Buffer, epoch: u64) -> Result<Seq, Refusal> {
         let stripes = stripes_of(&buffer);
@@ -308,6 +323,21 @@ impl Keyspace {
             stripe.pin(at.batch, raw, at.seq, value);
         }
     }
+}
+
+/// Whether somebody has one of the keys whom this must wait for.
+fn in_the_way(shards: &Locked<'_>, keys: &[&[u8]], reads: bool) -> bool {
+    if shards.iter().any(|(_, shard)| shard.bar == Bar::Held) {
+        return true;
+    }
+    // The usual case first: no key of these shards is latched.
+    if shards.iter().all(|(_, shard)| shard.latched.is_empty()) {
+        return false;
+    }
+    let mut holders = keys
+        .iter()
+        .flat_map(|key| shards.iter().map(|(_, shard)| shard.latched.get(*key)));
+    holders.any(|holders| holders.is_some_and(|holders| !(reads && holders.readers > 0)))
 }
 
 /// Between two pieces of what may be long.

@@ -168,6 +168,79 @@ fn a_latch_is_all_or_nothing() {
     engine.shutdown();
 }
 
+/// A multiget reads from the disk: nobody who reads its keys waits for it, and no writer starves.
+#[test]
+fn readers_of_several_keys_are_in_the_way_of_writers_only() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = engine(dir.path());
+    let keyspace = engine.keyspace("t", small(Sync::Never)).unwrap();
+    for key in [b"a", b"b", b"c"] {
+        set(&keyspace, key, b"v").unwrap();
+    }
+    let (a, b): ([&[u8]; 1], [&[u8]; 1]) = ([b"a"], [b"b"]);
+    let (ab, bc): ([&[u8]; 2], [&[u8]; 2]) = ([b"a", b"b"], [b"b", b"c"]);
+    let [a, b] = [&a, &b].map(|names| Keys::In(Database::FIRST, names));
+    let [ab, bc] = [&ab, &bc].map(|names| Keys::In(Database::FIRST, names));
+    let (tell, told) = channel();
+    let waiter = |who: &'static str| {
+        let tell = tell.clone();
+        Box::new(move || tell.send(who).unwrap())
+    };
+    let unasked = || Box::new(|| panic!("not queued"));
+    let read = &mut |access: &mut Access| access.get(b"b");
+    let write = &mut |access: &mut Access| {
+        let entry = Entry::string(Bytes::from_static(b"w"));
+        access.put(b"b", entry)
+    };
+
+    let first = keyspace.latch_to_read(&ab, unasked()).expect("free");
+    let second = keyspace.latch_to_read(&bc, unasked()).expect("readers");
+    let single = keyspace.latch_to_read(&b, unasked()).expect("readers");
+    assert!(matches!(
+        keyspace.try_read(&b, 1, read),
+        Outcome::Done { .. }
+    ));
+    assert!(!keyspace.wait_to_read(&b, unasked()));
+    assert!(matches!(keyspace.try_run(&b, 1, write), Outcome::Busy));
+    // Whoever needs the disk from now on comes after the writer, and what is in memory passes.
+    assert!(keyspace.latch(&b, waiter("writer")).is_none());
+    assert!(keyspace.latch_to_read(&bc, waiter("reader")).is_none());
+    assert!(keyspace.wait(&b, waiter("in memory")));
+    assert!(matches!(
+        keyspace.try_read(&b, 1, read),
+        Outcome::Done { .. }
+    ));
+    for latch in [first, single] {
+        drop(latch);
+        assert!(told.try_recv().is_err());
+    }
+    drop(second);
+    let order: Vec<_> = told.try_iter().collect();
+    assert_eq!(order, ["writer", "reader", "in memory"]);
+
+    let writer = keyspace.latch(&b, unasked()).expect("all are gone");
+    assert!(matches!(keyspace.try_read(&b, 1, read), Outcome::Busy));
+    assert!(keyspace.wait_to_read(&b, waiter("reader")));
+    drop(writer);
+    // Who reads one key has it alone: it will be in memory for the others.
+    let alone = keyspace.latch_to_read(&a, unasked()).expect("free");
+    assert!(keyspace.latch_to_read(&ab, waiter("reader")).is_none());
+    assert!(keyspace.wait_to_read(&a, waiter("reader")));
+    drop(alone);
+    assert_eq!(told.try_iter().count(), 3);
+
+    let reader = keyspace.latch_to_read(&ab, unasked()).expect("free");
+    let refused = keyspace.run(&reader, Site::Handler, 1, write);
+    assert!(matches!(refused, Err(engine::EngineError::Misuse(_))));
+    drop(reader);
+    assert!(matches!(
+        keyspace.try_read(&b, 1, write),
+        Outcome::Failed(engine::EngineError::Misuse(_))
+    ));
+    assert_eq!(get(&keyspace, b"b").unwrap().as_deref(), Some(&b"v"[..]));
+    engine.shutdown();
+}
+
 #[test]
 fn a_steady_stream_of_latches_does_not_starve_whole_keyspace_work() {
     let dir = tempfile::tempdir().unwrap();
@@ -363,5 +436,13 @@ fn a_lookup_counts_once_wherever_its_command_ends() {
     let before = looked(keyspace.stats());
     keyspace.look_ahead(Database::FIRST, &[b"a", b"none", b"a", b"d"]);
     assert_eq!(looked(keyspace.stats()), before, "nobody has asked yet");
+    let absent = || keyspace.absent(&Keys::In(Database::FIRST, &[b"a", b"none", b"b", b"other"]));
+    assert_eq!(absent(), 2);
+    counted(&[b"none"]);
+    assert_eq!(absent(), 1, "memory knows that it is not there");
+    let before = looked(keyspace.stats());
+    assert!(keyspace.close());
+    assert_eq!(absent(), 4);
+    assert_eq!(looked(keyspace.stats()), before, "nobody has asked");
     engine.shutdown();
 }

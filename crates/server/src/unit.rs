@@ -1,5 +1,6 @@
 //! What is run as one: a command, or the commands between `MULTI` and `EXEC`.
 
+mod keys;
 mod level;
 mod trace;
 
@@ -7,10 +8,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use commands::{Action, SessionCommand, Spec};
-use engine::{Access, Database, Keys, Lookups, Seq, Stop, Watch};
+use engine::{Access, Database, Lookups, Seq, Stop, Watch};
 use parking_lot::Mutex;
 use resp::{Args, Output, OwnedArgs, Protocol, Reply};
-use smallvec::SmallVec;
 use telemetry::Class;
 
 use crate::data::{self, Context};
@@ -231,28 +231,6 @@ impl Unit {
     /// Whether its replies could come from a snapshot as well.
     pub fn only_reads(&self) -> bool {
         !self.extent.writes && !self.is_watch()
-    }
-
-    /// Calls `use_keys` with every key that the unit names, or with what it needs instead.
-    pub fn with_keys<R>(&self, use_keys: impl FnOnce(&Keys<'_>) -> R) -> R {
-        match self.scope() {
-            Scope::Nothing | Scope::Snapshot => return use_keys(&Keys::None),
-            Scope::Everything => return use_keys(&Keys::All),
-            Scope::Keys => {}
-        }
-        let mut keys: SmallVec<[(Database, &[u8]); 8]> = SmallVec::new();
-        let mut database = self.database;
-        for (spec, args) in self.calls.iter() {
-            let args = args.args();
-            if matches!(spec.action, Action::Session(SessionCommand::Select)) {
-                database = data::numbered(args.get(1)).unwrap_or(database);
-            }
-            data::each_key(spec, &args, database, |database, key| {
-                keys.push((database, key));
-            });
-        }
-        keys.extend(self.watches.iter().map(Watch::key));
-        use_keys(&Keys::Across(&keys))
     }
 
     /// Runs every command, unless a watched key has changed; the replies are appended to `output`.

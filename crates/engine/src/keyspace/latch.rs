@@ -5,6 +5,11 @@
 //! caller's waiter is queued behind one of them and nothing is kept. Nobody holds a latch while
 //! waiting for another, so latches cannot deadlock.
 //!
+//! Those who only read several keys have them **together**: most of these may be in memory while
+//! one is read from the disk, and nobody else who reads them should wait for that. Where a writer
+//! waits for a key, further readers queue behind it. Who reads a single key has it alone: others
+//! that want it find it in memory then, and need not read it again.
+//!
 //! Whole-keyspace work ([`Keys::All`]) needs every key free. While somebody waits for that, new
 //! key latches queue behind the **bar**, so a steady stream of them cannot starve it; commands
 //! that finish in phase 1 hold no latch and pass. When the last key latch goes, those who wait
@@ -13,7 +18,7 @@
 //!
 //! Lock order: shards (ascending), then the book. Waiters run outside all locks.
 
-use crate::memory::shard::{Bar, Key, Shard};
+use crate::memory::shard::{Bar, Holders, Key, Shard};
 use crate::naming::Moment;
 use crate::{Keys, Keyspace, Waiter};
 use parking_lot::MutexGuard;
@@ -26,11 +31,14 @@ const BAR_TICKS_MAX: u32 = 2;
 /// Locked shards, ascending.
 pub(crate) type Locked<'k> = SmallVec<[(u32, MutexGuard<'k, Shard>); 2]>;
 
-/// Exclusive use of some keys. Dropping it tells those who wait.
+/// Use of some keys, which nobody writes meanwhile but its holder. Dropping it tells those who
+/// wait.
 #[must_use]
 pub struct Latch {
     keyspace: Arc<Keyspace>,
     pub(crate) held: Held,
+    /// Its holder writes nothing.
+    pub(crate) reads: bool,
     /// When its keys had the names that it holds.
     pub(crate) moment: Moment,
 }
@@ -85,16 +93,28 @@ impl Keyspace {
     /// Latches `keys` for phase 2. `None`: somebody has one of them, or the database must be opened
     /// first; `waiter` is told once, and should call this (or phase 1) again.
     pub fn latch(self: &Arc<Self>, keys: &Keys, waiter: Waiter) -> Option<Latch> {
+        self.latch_keys(keys, false, waiter)
+    }
+
+    /// As [`Keyspace::latch`], for a command that writes nothing.
+    pub fn latch_to_read(self: &Arc<Self>, keys: &Keys, waiter: Waiter) -> Option<Latch> {
+        self.latch_keys(keys, true, waiter)
+    }
+
+    fn latch_keys(self: &Arc<Self>, keys: &Keys, reads: bool, waiter: Waiter) -> Option<Latch> {
         let mut waiter = Some(self.await_open(waiter)?);
         self.with_names(keys, |names, now| {
             let held = match keys {
                 Keys::None => Some(Held::Nothing),
-                Keys::In(..) | Keys::Across(_) => self.latch_names(names, now, &mut waiter)?,
+                Keys::In(..) | Keys::Across(_) => {
+                    self.latch_names(names, now, reads, &mut waiter)?
+                }
                 Keys::All => self.latch_all(&mut waiter),
             };
             Some(held.map(|held| Latch {
                 keyspace: Arc::clone(self),
                 held,
+                reads,
                 moment: match keys {
                     // Whoever had them before may have changed it.
                     Keys::All => self.names.now(),
@@ -109,10 +129,11 @@ impl Keyspace {
         let mut waiter = Some(self.await_open(waiter)?);
         loop {
             let now = self.names.now();
-            if let Some(held) = self.latch_names(names, &now, &mut waiter) {
+            if let Some(held) = self.latch_names(names, &now, false, &mut waiter) {
                 return held.map(|held| Latch {
                     keyspace: Arc::clone(self),
                     held,
+                    reads: false,
                     moment: now,
                 });
             }
@@ -122,6 +143,15 @@ impl Keyspace {
     /// After [`crate::Outcome::Busy`]: queues `waiter` behind what is in the way. `false`: nothing
     /// is any more, the waiter was dropped, try again now.
     pub fn wait(&self, keys: &Keys, waiter: Waiter) -> bool {
+        self.wait_for(keys, false, waiter)
+    }
+
+    /// As [`Keyspace::wait`], after [`Keyspace::try_read`].
+    pub fn wait_to_read(&self, keys: &Keys, waiter: Waiter) -> bool {
+        self.wait_for(keys, true, waiter)
+    }
+
+    fn wait_for(&self, keys: &Keys, reads: bool, waiter: Waiter) -> bool {
         match keys {
             // They never run in phase 1.
             Keys::None | Keys::All => false,
@@ -136,7 +166,8 @@ impl Keyspace {
                     if self.names.moved(now) {
                         return None;
                     }
-                    Some(self.queue_behind_key(&mut shards, names, &mut waiter))
+                    let in_the_way = |holders: &Holders| !(reads && holders.readers > 0);
+                    Some(self.queue_behind_key(&mut shards, names, in_the_way, &mut waiter))
                 })
             }
         }
@@ -147,6 +178,7 @@ impl Keyspace {
         &self,
         keys: &[&[u8]],
         now: &Moment,
+        reads: bool,
         waiter: &mut Option<Waiter>,
     ) -> Option<Option<Held>> {
         let mut shards = self.lock_for(keys);
@@ -157,7 +189,9 @@ impl Keyspace {
         if self.names.moved(now) {
             return None;
         }
-        if self.queue_behind_key(&mut shards, keys, waiter) {
+        let joins = |holders: &Holders| reads && holders.readers > 0 && holders.waiters.is_empty();
+        let in_the_way = |holders: &Holders| !joins(holders);
+        if self.queue_behind_key(&mut shards, keys, in_the_way, waiter) {
             return Some(None);
         }
         let mut held: SmallVec<[(u32, Key); 2]> = keys
@@ -166,25 +200,37 @@ impl Keyspace {
             .collect();
         held.sort();
         held.dedup();
+        let together = reads && held.len() > 1;
         for (index, key) in &held {
             let shard = shard_mut(&mut shards, *index);
-            shard.latched.insert(key.clone(), Vec::new());
+            match shard.latched.get_mut(key) {
+                Some(holders) => holders.readers += 1,
+                None => {
+                    let holders = Holders {
+                        readers: together.into(),
+                        ..Holders::default()
+                    };
+                    shard.latched.insert(key.clone(), holders);
+                }
+            }
         }
         self.book.lock().latched += held.len();
         Some(Some(Held::Keys(held)))
     }
 
-    /// `false`: no key is latched.
+    /// `false`: nobody who is in the way has one of the keys.
     fn queue_behind_key(
         &self,
         shards: &mut Locked<'_>,
         keys: &[&[u8]],
+        in_the_way: impl Fn(&Holders) -> bool,
         waiter: &mut Option<Waiter>,
     ) -> bool {
         for key in keys {
             let shard = shard_mut(shards, self.shard_of(key));
-            if let Some(waiters) = shard.latched.get_mut(*key) {
-                waiters.extend(waiter.take());
+            let holders = shard.latched.get_mut(*key);
+            if let Some(holders) = holders.filter(|holders| in_the_way(holders)) {
+                holders.waiters.extend(waiter.take());
                 return true;
             }
         }
@@ -215,7 +261,16 @@ impl Keyspace {
         let mut told: Vec<Waiter> = Vec::new();
         for (index, key) in keys {
             let mut shard = self.shards[*index as usize].lock();
-            told.extend(shard.latched.remove(key).into_iter().flatten());
+            match shard.latched.get_mut(key) {
+                Some(holders) if holders.readers > 1 => holders.readers -= 1,
+                _ => told.extend(
+                    shard
+                        .latched
+                        .remove(key)
+                        .into_iter()
+                        .flat_map(|h| h.waiters),
+                ),
+            }
             if shard.latched.is_empty() && shard.latched.capacity() > LATCHES_KEPT {
                 shard.latched.shrink_to_fit();
             }

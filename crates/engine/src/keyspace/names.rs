@@ -66,6 +66,18 @@ impl Keyspace {
         });
     }
 
+    /// For how many of some keys the database must be read: memory knows nothing of them. Others
+    /// change that at any time.
+    pub fn absent(&self, keys: &Keys) -> usize {
+        self.with_names(keys, |names, _| {
+            let known = |name: &&&[u8]| {
+                let shard = &self.shards[self.shard_of(name) as usize];
+                shard.lock().knows(name)
+            };
+            Some(names.len() - names.iter().filter(known).count())
+        })
+    }
+
     /// Gives databases other slots. REQUIRES: the caller has all keys, and `seq` is in the log.
     pub(crate) fn rename(&self, renaming: &Renaming, seq: Seq) {
         let before = self.names.now();

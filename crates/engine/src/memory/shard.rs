@@ -154,6 +154,15 @@ pub(crate) struct Watched {
     pub absent: bool,
 }
 
+/// Who has a latched key.
+#[derive(Default)]
+pub(crate) struct Holders {
+    /// Who only reads it, together; none: somebody has it alone.
+    pub readers: u32,
+    /// Told when nobody has it any more.
+    pub waiters: Vec<Waiter>,
+}
+
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Shard {
@@ -165,7 +174,7 @@ pub(crate) struct Shard {
     hasher: RandomState,
     /// Undecided writes that the cache does not hold.
     pins: Pins,
-    pub latched: HashMap<Key, Vec<Waiter>, RandomState>,
+    pub latched: HashMap<Key, Holders, RandomState>,
     pub bar: Bar,
     pub watched: HashMap<Key, Watched, RandomState>,
     /// Position of the newest write: once it is decided, the cache holds nothing that must be
@@ -203,6 +212,11 @@ impl Shard {
     pub(crate) fn count(&mut self, lookups: Lookups) {
         self.hits += u64::from(lookups.found);
         self.misses += u64::from(lookups.missed);
+    }
+
+    /// Whether memory knows of a key, be it that there is none; to ask does not count as use.
+    pub(crate) fn knows(&self, key: &[u8]) -> bool {
+        self.peek(key).is_some()
     }
 
     /// As [`Shard::lookup`], but does not count as use.

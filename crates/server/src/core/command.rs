@@ -2,7 +2,7 @@
 
 use commands::{Action, Flags, Spec};
 use engine::device::tagged;
-use engine::{Keys, Outcome};
+use engine::{Access, Keys, Outcome};
 use policy::Nanos;
 use resp::{Args, Reply};
 use smallvec::SmallVec;
@@ -158,14 +158,18 @@ impl Core {
         let _tagged = tagged(tag_of(spec.class));
         let mut steps = 0;
         let keys = Keys::In(database, &names);
-        let outcome = keyspace.try_run(&keys, self.now_ms, &mut |access| {
+        let run = &mut |access: &mut Access<'_>| {
             access.select(database);
             output.rollback(before.mark);
             let reply = Reply::new(output, protocol);
             let ended = data::run(spec, access, args, reply, context);
             steps = access.steps_taken();
             ended.map(|()| access.lookups)
-        });
+        };
+        let outcome = match spec.flags.has(Flags::WRITE) {
+            true => keyspace.try_run(&keys, self.now_ms, run),
+            false => keyspace.try_read(&keys, self.now_ms, run),
+        };
         used.steps += steps;
         match outcome {
             Outcome::Done { seq, reply } => {
@@ -234,7 +238,7 @@ impl Core {
                 }
                 Outcome::Failed(error) => return self.failed(connection, unit.class, &error, used),
                 Outcome::Disk => return self.hand_over(key, connection, unit, used),
-                Outcome::Busy => unit.with_keys(|keys| keyspace.wait(keys, self.look_again(key))),
+                Outcome::Busy => unit.wait(keyspace, self.look_again(key)),
                 Outcome::Full => {
                     keyspace.kick();
                     keyspace.wait_room(self.look_again(key))
@@ -261,22 +265,20 @@ impl Core {
         let mut trace = Trace::new(&*self.shared.options.clock);
         let _tagged = tagged(tag_of(unit.class));
         let (output, mut steps) = (&mut connection.output, 0);
-        let outcome = unit.with_keys(|keys| {
-            keyspace.try_run(keys, self.now_ms, &mut |access| {
-                output.rollback(before.mark);
-                let with = Surroundings {
-                    shared: &self.shared,
-                    tenant: &connection.tenant,
-                    client: &connection.client,
-                    protocol: connection.session.state.protocol,
-                    now_ms: self.now_ms,
-                    context: self.shared.context(&connection.tenant),
-                    trace: &mut trace,
-                };
-                let ended = unit.run(Some(access), output, with);
-                steps = access.steps_taken();
-                ended
-            })
+        let outcome = unit.try_run(keyspace, self.now_ms, &mut |access| {
+            output.rollback(before.mark);
+            let with = Surroundings {
+                shared: &self.shared,
+                tenant: &connection.tenant,
+                client: &connection.client,
+                protocol: connection.session.state.protocol,
+                now_ms: self.now_ms,
+                context: self.shared.context(&connection.tenant),
+                trace: &mut trace,
+            };
+            let ended = unit.run(Some(access), output, with);
+            steps = access.steps_taken();
+            ended
         });
         used.steps += steps;
         match outcome {

@@ -81,7 +81,7 @@ impl Core {
                 return Flow::Stop;
             }
         }
-        let (class, level) = (unit.class.index() as u8, unit.level());
+        let (class, level) = (unit.class.index() as u8, unit.level(keyspace.as_deref()));
         let terms = self.principals.terms_of(connection, unit.class);
         let [at_handlers, at_device] = terms.map(|terms| Terms { level, ..terms });
         let work = Box::new(Work {
@@ -197,7 +197,7 @@ impl Core {
             if let (true, Some(keyspace)) = (work.unit.fits_turn(), &work.keyspace) {
                 let _on_terms = on_terms(work.terms);
                 let look_again = self.look_again(work.key);
-                *latch = (work.unit).with_keys(|keys| keyspace.latch(keys, look_again));
+                *latch = work.unit.latch(keyspace, look_again);
                 if latch.is_none() {
                     return self.wait_for_keys(granted);
                 }

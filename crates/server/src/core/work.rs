@@ -117,7 +117,7 @@ impl Work {
         // A snapshot needs none, but that the database is open.
         if let (None, Some(keyspace)) = (&latch, &self.keyspace) {
             let _on_terms = on_terms(self.terms);
-            latch = (self.unit).with_keys(|keys| keyspace.latch(keys, look_again()));
+            latch = self.unit.latch(keyspace, look_again());
             if latch.is_none() {
                 return Attempt::Waits(self.unit);
             }

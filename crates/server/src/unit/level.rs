@@ -1,6 +1,7 @@
 //! How large a unit is, as far as its words tell: small ones pass large ones of their tenant where
 //! they wait for handlers and for the device ([`policy::multiget::level_of`]).
 
+use engine::Keyspace;
 use policy::multiget::level_of;
 
 use super::{Unit, HANDLER_WORDS_MAX};
@@ -17,11 +18,21 @@ pub fn level_apart(level: u8) -> u8 {
 }
 
 impl Unit {
-    /// Its level by its size in keys. Of the values that it reads nothing is known before they are
-    /// there.
-    pub fn level(&self) -> u8 {
-        let others = (self.extent.words / WORDS_OF_KEY).max(self.extent.bytes / BYTES_OF_KEY);
-        let level = level_of(self.keys().max(others) as u64);
+    /// Its level by its size in keys. Of what it only reads, those count that memory has not: it is
+    /// their reads that take long, and the others' take next to nothing. Of their values nothing is
+    /// known before they are there.
+    pub fn level(&self, keyspace: Option<&Keyspace>) -> u8 {
+        let keys = self.keys();
+        let others = (self.extent.words.saturating_sub(keys) / WORDS_OF_KEY)
+            .max(self.extent.bytes / BYTES_OF_KEY);
+        let reads = match keyspace {
+            // Of one it is known: it was looked for before.
+            Some(keyspace) if keys > 1 && self.only_reads() && self.fits_turn() => {
+                self.with_keys(|keys| keyspace.absent(keys))
+            }
+            _ => keys,
+        };
+        let level = level_of(reads.max(others) as u64);
         match self.is_long() {
             true => level_apart(level),
             false => level,
@@ -51,7 +62,7 @@ mod tests {
             engine::Database::default(),
             None,
         )
-        .level()
+        .level(None)
     }
 
     #[test]

@@ -154,8 +154,7 @@ impl Maker {
         if latch.is_some() {
             return Some(latch);
         }
-        let latch = (work.unit).with_keys(|keys| keyspace.latch(keys, self.look_again()));
-        latch.map(Some)
+        work.unit.latch(keyspace, self.look_again()).map(Some)
     }
 
     fn wait_for_room(&self, work: &Work) {
