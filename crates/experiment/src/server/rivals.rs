@@ -12,6 +12,9 @@ use workload::client::Identity;
 use super::{data_in, folder, free_address, pinned, Ready, Server, LOOK, READY, REDIS};
 use crate::error::ExperimentError;
 
+/// Of a Redis Cluster.
+const SLOTS: usize = 1 << 14;
+
 /// How the store of the usual design is to be started: what it is compared with.
 #[derive(Clone, Copy, Debug)]
 pub struct PlainStore<'a> {
@@ -48,27 +51,57 @@ impl Server {
         Self::redis_with(program, core, users)
     }
 
-    /// redis-server as the only node of a cluster, which has all slots.
+    /// redis-servers on one processor that are a cluster, each with as many of its slots.
     ///
     /// # Errors
-    /// [`ExperimentError::Server`] with its last words when it does not come up or refuses them.
-    pub fn redis_node(core: usize) -> Result<Self, ExperimentError> {
-        let node = Self::redis_with(Path::new(REDIS), core, ["--cluster-enabled", "yes"])?;
-        let all: [&[u8]; 4] = [b"CLUSTER", b"ADDSLOTSRANGE", b"0", b"16383"];
-        let failed = |told| node.failed(format!("it does not take all slots: {told}"));
-        let mut control = Control::connect(node.address, &Identity::default(), READY)?;
-        if let Some(told) = control.command(&all)? {
-            return Err(failed(told));
+    /// [`ExperimentError::Server`] with its last words when one does not come up or refuses them.
+    pub fn redis_cluster(core: usize, count: u16) -> Result<Vec<Self>, ExperimentError> {
+        let nodes = (0..count).map(|_| {
+            // Its own choice is ten thousand above the other, which may be beyond the last port.
+            let bus = free_address()?.port().to_string();
+            let more = ["--cluster-enabled", "yes", "--cluster-port", &bus];
+            Ok((Self::redis_with(Path::new(REDIS), core, more)?, bus))
+        });
+        let nodes = nodes.collect::<Result<Vec<_>, ExperimentError>>()?;
+        let bound = |node: usize| (SLOTS * node / nodes.len()).to_string();
+        let last = |node: usize| (SLOTS * (node + 1) / nodes.len() - 1).to_string();
+        for (number, (node, _)) in nodes.iter().enumerate() {
+            let mut control = Control::connect(node.address, &Identity::default(), READY)?;
+            let (from, to) = (bound(number), last(number));
+            let mut asked = vec![format!("ADDSLOTSRANGE {from} {to}")];
+            for (other, bus) in &nodes[..number] {
+                let (host, port) = (other.address.ip(), other.address.port());
+                asked.push(format!("MEET {host} {port} {bus}"));
+            }
+            for words in &asked {
+                let words = words.split(' ').map(str::as_bytes);
+                let words: Vec<&[u8]> = [&b"CLUSTER"[..]].into_iter().chain(words).collect();
+                if let Some(told) = control.command(&words)? {
+                    let why = format!("it becomes no part of a cluster: {told}");
+                    return Err(node.failed(why));
+                }
+            }
         }
-        // It serves them a moment later.
+        for (node, _) in &nodes {
+            node.await_cluster()?;
+        }
+        Ok(nodes.into_iter().map(|(node, _)| node).collect())
+    }
+
+    /// A node serves its slots a moment after all have been given away and are known to it.
+    fn await_cluster(&self) -> Result<(), ExperimentError> {
+        let mut control = Control::connect(self.address, &Identity::default(), READY)?;
         let begun = Instant::now();
         while let Some(told) = control.command(&[b"GET", b"any"])? {
+            if told.contains("MOVED") {
+                break;
+            }
             if begun.elapsed() > READY {
-                return Err(failed(told));
+                return Err(self.failed(format!("its cluster does not come up: {told}")));
             }
             std::thread::sleep(LOOK);
         }
-        Ok(node)
+        Ok(())
     }
 
     fn redis_with<'a>(

@@ -98,7 +98,8 @@ impl Shares {
         put: 1.0,
         ..Self::NONE
     };
-    const NONE: Self = Self {
+    /// Nothing: to be laid under what there is.
+    pub const NONE: Self = Self {
         get: 0.0,
         put: 0.0,
         multiget: 0.0,

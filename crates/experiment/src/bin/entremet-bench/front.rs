@@ -3,7 +3,10 @@
 //!
 //! The engine is a redis-server that is the only node of a cluster, on a processor of its own. The
 //! front shares the other one with the client, as far as there are two: what it could serve with
-//! one of its own follows from the processor time that a request takes.
+//! one of its own follows from the processor time that a request takes. Where a request is divided
+//! over two nodes, these share the engine's processor.
+
+use std::path::Path;
 
 use experiment::ExperimentError;
 use serde_json::json;
@@ -14,7 +17,7 @@ use workload::report::rate;
 
 use crate::load::{fill, shoot, stream, ClosedStream, Shot, GETS, PUTS};
 use crate::rows::{median, Bound, Row, Rows};
-use crate::server::{identity, on_path, pin_client, Entremet, Server};
+use crate::server::{identity, on_path, pin_client, Entremet, Server, REDIS};
 use crate::Setup;
 
 const KEYS: u64 = 100_000;
@@ -27,13 +30,27 @@ const CLASSES: [(&str, Shares); 2] = [("GET", GETS), ("SET", PUTS)];
 const LATER_US_MAX: f64 = 60.0;
 const CPU_MAX: f64 = 1.0;
 const RATE_MIN: f64 = 1.0;
+/// And µs at the median where it divides a request over nodes.
+const DIVIDED_US_MAX: f64 = 120.0;
+
+/// Partitions of the tenant, of which each node has half where there are two.
+const PARTITIONS: i64 = 16;
 
 pub fn run(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
     pin_client(&[setup.client_core]);
-    let engine = Server::redis_node(setup.server_core)?;
-    let front = front(setup, &engine)?;
-    let direct = Way::new(&engine, Identity::default());
-    let ours = Way::new(&front, identity(TENANT));
+    whole(setup, rows)?;
+    divided(setup, rows)
+}
+
+/// Requests that one node answers.
+fn whole(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
+    let engines = Server::redis_cluster(setup.server_core, 1)?;
+    let [engine] = &engines[..] else {
+        unreachable!("one was asked for")
+    };
+    let front = front(setup, engine)?;
+    let direct = Way::new(engine, &engines, Identity::default());
+    let ours = Way::new(&front, &engines, identity(TENANT));
     for way in [&direct, &ours] {
         fill(setup, way.server, &[way.stream(GETS, 1)])?;
     }
@@ -52,9 +69,37 @@ pub fn run(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
         resp2: true,
         ..Identity::default()
     };
-    let theirs = Way::new(&other, resp2);
+    let theirs = Way::new(&other, &engines, resp2);
     let shown = [Bound::Shown; 3];
     compare(setup, rows, &direct, ("nutcracker", &theirs), shown)
+}
+
+/// Requests whose parts two nodes answer, against the same asked of one engine that has all keys.
+fn divided(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
+    let name = "MGET of 10 over 2 nodes, 1 conn.: a front later than one engine, p50, µs";
+    if !rows.wants(name) {
+        return Ok(());
+    }
+    let engines = [Server::redis(Path::new(REDIS), setup.server_core, &[])?];
+    let nodes = Server::redis_cluster(setup.server_core, 2)?;
+    let front = front(setup, &nodes[0])?;
+    let direct = Way::new(&engines[0], &engines, Identity::default());
+    let ours = Way::new(&front, &nodes, identity(TENANT));
+    for way in [&direct, &ours] {
+        fill(setup, way.server, &[way.stream(GETS, 1)])?;
+    }
+    let multigets = Shares {
+        multiget: 1.0,
+        ..Shares::NONE
+    };
+    let pairs = pairs(setup, &direct, &ours, (multigets, 1))?;
+    let later = pairs.iter().map(|(d, t)| p50_us(t) - p50_us(d)).collect();
+    rows.add(
+        Row::new(name, Bound::AtMost(DIVIDED_US_MAX), later)
+            .sides(sides(&pairs))
+            .figures(figures(&pairs)),
+    );
+    Ok(())
 }
 
 fn front(setup: &Setup, engine: &Server) -> Result<Server, ExperimentError> {
@@ -68,25 +113,38 @@ fn front(setup: &Setup, engine: &Server) -> Result<Server, ExperimentError> {
     let url = format!("redis-cluster://{}", engine.address);
     let behind = [("kind", "redis-cluster".to_string()), ("url", url)];
     let behind = behind.map(|(key, value)| (key.to_string(), Value::String(value)));
-    let more = Table::from_iter([("engine".to_string(), Value::Table(Table::from_iter(behind)))]);
+    let partitions = [("partitions".to_string(), Value::Integer(PARTITIONS))];
+    let more = Table::from_iter([
+        ("engine".to_string(), Value::Table(Table::from_iter(behind))),
+        (
+            "tenant".to_string(),
+            Value::Table(Table::from_iter(partitions)),
+        ),
+    ]);
     options.start_with(setup, &more, None)
 }
 
 /// Whom requests are sent to, and by whom.
 struct Way<'a> {
     server: &'a Server,
+    /// The engines that answer in the end.
+    engines: &'a [Server],
     identity: Identity,
 }
 
-/// One run, with the processor time that the engine used for a request of it, µs.
+/// One run, with the processor time that engines used for a request of it, µs.
 struct Sample {
     shot: Shot,
     engine_us: f64,
 }
 
 impl<'a> Way<'a> {
-    fn new(server: &'a Server, identity: Identity) -> Self {
-        Self { server, identity }
+    fn new(server: &'a Server, engines: &'a [Server], identity: Identity) -> Self {
+        Self {
+            server,
+            engines,
+            identity,
+        }
     }
 
     fn stream(&self, shares: Shares, connections: usize) -> ClosedStream {
@@ -94,15 +152,11 @@ impl<'a> Way<'a> {
         stream(self.identity.clone(), connections, 1, shares, KEYS, sizes)
     }
 
-    fn ask(
-        &self,
-        setup: &Setup,
-        engine: &Server,
-        stream: &ClosedStream,
-    ) -> Result<Sample, ExperimentError> {
-        let from_s = engine.cpu_s();
+    fn ask(&self, setup: &Setup, stream: &ClosedStream) -> Result<Sample, ExperimentError> {
+        let engines_s = || self.engines.iter().map(Server::cpu_s).sum::<f64>();
+        let from_s = engines_s();
         let shot = shoot(setup, self.server, std::slice::from_ref(stream))?;
-        let engine_us = (engine.cpu_s() - from_s) * 1e6 / shot.requests;
+        let engine_us = (engines_s() - from_s) * 1e6 / shot.requests;
         Ok(Sample { shot, engine_us })
     }
 }
@@ -180,7 +234,7 @@ fn pairs(
     through: &Way<'_>,
     (shares, connections): (Shares, usize),
 ) -> Result<Vec<(Sample, Sample)>, ExperimentError> {
-    let one = |way: &Way<'_>| way.ask(setup, direct.server, &way.stream(shares, connections));
+    let one = |way: &Way<'_>| way.ask(setup, &way.stream(shares, connections));
     (0..setup.repeats)
         .map(|_| Ok((one(direct)?, one(through)?)))
         .collect()
