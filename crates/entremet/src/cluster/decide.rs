@@ -16,7 +16,7 @@ use super::what::slots_with;
 /// A move takes both nodes for so much of the time while it lasts, where one is much too full.
 pub const LOAD: f64 = 0.5;
 /// And where both have room.
-const LOAD_MIN: f64 = 0.03;
+const LOAD_MIN: f64 = 0.05;
 /// What fronts tell are means that are as sure as one of so long, s: the newest second counts a
 /// fifth.
 const TOLD_S: f64 = 9.0;
