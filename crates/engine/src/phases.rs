@@ -337,7 +337,7 @@ fn in_the_way(shards: &Locked<'_>, keys: &[&[u8]], reads: bool) -> bool {
     let mut holders = keys
         .iter()
         .flat_map(|key| shards.iter().map(|(_, shard)| shard.latched.get(*key)));
-    holders.any(|holders| holders.is_some_and(|holders| !(reads && holders.readers > 0)))
+    holders.any(|holders| holders.is_some_and(|holders| holders.stop(reads)))
 }
 
 /// Between two pieces of what may be long.

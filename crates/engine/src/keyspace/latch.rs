@@ -166,7 +166,7 @@ impl Keyspace {
                     if self.names.moved(now) {
                         return None;
                     }
-                    let in_the_way = |holders: &Holders| !(reads && holders.readers > 0);
+                    let in_the_way = |holders: &Holders| holders.stop(reads);
                     Some(self.queue_behind_key(&mut shards, names, in_the_way, &mut waiter))
                 })
             }
@@ -189,8 +189,7 @@ impl Keyspace {
         if self.names.moved(now) {
             return None;
         }
-        let joins = |holders: &Holders| reads && holders.readers > 0 && holders.waiters.is_empty();
-        let in_the_way = |holders: &Holders| !joins(holders);
+        let in_the_way = |holders: &Holders| holders.stop(reads) || !holders.waiters.is_empty();
         if self.queue_behind_key(&mut shards, keys, in_the_way, waiter) {
             return Some(None);
         }

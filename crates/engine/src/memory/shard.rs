@@ -163,6 +163,13 @@ pub(crate) struct Holders {
     pub waiters: Vec<Waiter>,
 }
 
+impl Holders {
+    /// Whether a command that only `reads`, or does not, must wait for them in phase 1.
+    pub fn stop(&self, reads: bool) -> bool {
+        !reads || self.readers == 0
+    }
+}
+
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Shard {
