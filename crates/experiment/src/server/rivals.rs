@@ -7,13 +7,10 @@ use std::process::Command;
 use std::time::Instant;
 
 use workload::client::control::Control;
-use workload::client::Identity;
+use workload::client::{Identity, SLOTS};
 
 use super::{data_in, folder, free_address, pinned, Ready, Server, LOOK, READY, REDIS};
 use crate::error::ExperimentError;
-
-/// Of a Redis Cluster.
-const SLOTS: usize = 1 << 14;
 
 /// How the store of the usual design is to be started: what it is compared with.
 #[derive(Clone, Copy, Debug)]
@@ -63,11 +60,10 @@ impl Server {
             Ok((Self::redis_with(Path::new(REDIS), core, more)?, bus))
         });
         let nodes = nodes.collect::<Result<Vec<_>, ExperimentError>>()?;
-        let bound = |node: usize| (SLOTS * node / nodes.len()).to_string();
-        let last = |node: usize| (SLOTS * (node + 1) / nodes.len() - 1).to_string();
+        let bound = |node: usize| usize::from(SLOTS) * node / nodes.len();
         for (number, (node, _)) in nodes.iter().enumerate() {
             let mut control = Control::connect(node.address, &Identity::default(), READY)?;
-            let (from, to) = (bound(number), last(number));
+            let (from, to) = (bound(number), bound(number + 1) - 1);
             let mut asked = vec![format!("ADDSLOTSRANGE {from} {to}")];
             for (other, bus) in &nodes[..number] {
                 let (host, port) = (other.address.ip(), other.address.port());

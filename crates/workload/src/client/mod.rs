@@ -20,6 +20,7 @@ mod timer;
 
 pub(crate) use conn::Completion;
 pub(crate) use fleet::Observer;
+pub use front::SLOTS;
 pub use goal::Goal;
 pub(crate) use map::Map;
 pub use quota::Quota;
