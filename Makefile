@@ -88,7 +88,7 @@ test-sessions: ## Random sessions of several tenants, against a model of each
 	@tools/test.sh sessions
 
 test-experiments: ## Every experiment in its short form
-	@tools/test.sh experiments
+	@tools/test.sh simulations experiments
 
 soak: ## Crash tests, random sessions and sequences, and fuzzing for hours instead of minutes
 	@ENTREMET_KILL_ROUNDS=1000 ENTREMET_SEQUENCES=1000 ENTREMET_SEED=$$RANDOM FUZZ_SECONDS=3600 ENTREMET_SESSION_SECONDS=7200 \

@@ -12,17 +12,23 @@ source "$(dirname "$0")/lib.sh"
 cd "$ROOT"
 export_bindgen_args
 
-ALL=(setup format lint tidy build unit debug conformance clients operations browser front crash experiments sessions fuzz)
+ALL=(setup format lint tidy build unit debug conformance clients operations browser sessions fuzz front crash simulations experiments)
 # Crates whose debug assertions and overflow checks are worth a second run. Those that link RocksDB
 # are not built twice.
 DEBUG_CRATES=(entremet-policy entremet-stage entremet-telemetry entremet-resp entremet-commands entremet-front)
-# These phases wait for other processes most of the time. From `unit` on they run beside the others,
-# one after the other, and are told of in their turns: half an hour less.
-BESIDE=(front crash)
+# These phases wait for other processes most of the time, or do not ask what time it is. From `unit`
+# on they run beside the others, each line's one after the other, and are told of in their turns: half
+# an hour less. What measures time (`experiments`) comes last and has the machine for itself.
+BESIDE=("front" "crash simulations")
 
 logs=$(mktemp -d)
-beside=""
-trap '[[ -z $beside ]] || kill -- "-$beside" 2>/dev/null || true; rm -rf "$logs"' EXIT
+# The process group of each phase that runs beside others.
+declare -A beside=()
+end_beside() {
+    local group
+    for group in "${beside[@]}"; do kill -- "-$group" 2>/dev/null || true; done
+}
+trap 'end_beside; rm -rf "$logs"' EXIT
 times=() failed=()
 
 pytest() {
@@ -58,59 +64,67 @@ run_phase() (
             for crate in "${DEBUG_CRATES[@]}"; do packages+=(-p "$crate"); done
             cargo test --locked "${packages[@]}" --no-fail-fast
             ;;
-        experiments | operations | browser | clients | front | crash | sessions | conformance) pytest "$1" ;;
+        simulations) pytest experiments -m simulated ;;
+        experiments) pytest experiments -m "not simulated" ;;
+        operations | browser | clients | front | crash | sessions | conformance) pytest "$1" ;;
         fuzz) tools/fuzz.sh ;;
         *) die "no phase is named $1; there are: ${ALL[*]}" ;;
     esac
 )
 
-is_beside() { [[ " ${BESIDE[*]} " == *" $1 "* ]]; }
-
-# Runs phases in the background, in a process group of their own, so that all of it can be ended.
-# Their server is a copy: cargo may link the original anew meanwhile. What each came to is in a file
-# when it has ended, and not before.
+# Runs phases in the background, one after the other, in a process group of their own, so that all of
+# it can be ended. What each came to is in a file when it has ended, and not before.
 begin_beside() {
-    local copy
-    copy=$logs/$(basename "$ENTREMET_SERVER")
-    cp -- "$ENTREMET_SERVER" "$copy"
+    local phase
     set -m
     (
         set +e +m
-        export ENTREMET_SERVER=$copy
+        export ENTREMET_SERVER=$logs/server/$(basename "$ENTREMET_SERVER")
         for phase in "$@"; do
             SECONDS=0
             run_phase "$phase" </dev/null >"$logs/$phase" 2>&1
-            echo "$? $SECONDS" >"$logs/ending"
-            mv "$logs/ending" "$logs/$phase.ended"
+            echo "$? $SECONDS" >"$logs/$phase.ending"
+            mv "$logs/$phase.ending" "$logs/$phase.ended"
         done
     ) &
-    beside=$!
     set +m
+    for phase in "$@"; do beside[$phase]=$!; done
+}
+
+# Begins what runs beside others, of these phases. Their server is a copy: cargo may link the original
+# anew meanwhile.
+begin_all_beside() {
+    local line phase asked
+    for line in "${BESIDE[@]}"; do
+        asked=()
+        for phase in $line; do
+            if [[ " $* " == *" $phase "* ]]; then asked+=("$phase"); fi
+        done
+        [[ ${#asked[@]} -gt 0 ]] || continue
+        mkdir -p "$logs/server"
+        cp -n -- "$ENTREMET_SERVER" "$logs/server/"
+        begin_beside "${asked[@]}"
+    done
 }
 
 # Waits until a phase in the background has ended.
 await_beside() {
     while [[ ! -e $logs/$1.ended ]]; do
-        kill -0 "$beside" 2>/dev/null || [[ -e $logs/$1.ended ]] || die "phase $1 ended without a word"
+        kill -0 "${beside[$1]}" 2>/dev/null || [[ -e $logs/$1.ended ]] || die "phase $1 ended without a word"
         sleep 1
     done
 }
 
 main() {
-    local phase other at began took status others=() phases=("$@")
+    local phase at began took status phases=("$@")
     [[ ${#phases[@]} -gt 0 ]] || phases=("${ALL[@]}")
     [[ -x $VENV_PY || ${phases[0]} == setup ]] || tools/setup.sh tests
     for at in "${!phases[@]}"; do
         phase=${phases[at]}
-        if [[ $phase == unit ]]; then
-            for other in "${phases[@]:at}"; do
-                if is_beside "$other"; then others+=("$other"); fi
-            done
-            [[ ${#others[@]} -eq 0 ]] || begin_beside "${others[@]}"
-        fi
+        [[ $phase != unit ]] || begin_all_beside "${phases[@]:at}"
         say "phase $phase"
         began=$SECONDS status=0
-        if [[ -n $beside ]] && is_beside "$phase"; then
+        if [[ -n ${beside[$phase]:-} ]]; then
             await_beside "$phase"
             cat "$logs/$phase"
             read -r status took <"$logs/$phase.ended"
@@ -120,7 +134,7 @@ main() {
             set +e
             {
                 # What compiles takes the processors that others leave.
-                [[ -z $beside || ($phase != unit && $phase != debug) ]] || renice -n 10 -p "$BASHPID" >/dev/null
+                [[ ${#beside[@]} -eq 0 || ($phase != unit && $phase != debug) ]] || renice -n 10 -p "$BASHPID" >/dev/null
                 run_phase "$phase"
             } </dev/null 2>&1 | tee "$logs/$phase"
             status=${PIPESTATUS[0]}

@@ -16,6 +16,13 @@ FOLDER = ROOT / "experiments"
 NAMES = sorted(path.parent.name for path in FOLDER.glob("*/experiment.toml"))
 
 
+def marked(name):
+    """Where all time is simulated, others may use the machine meanwhile."""
+    spec = tomllib.loads((FOLDER / name / "experiment.toml").read_text("utf-8"))
+    simulated = name.endswith("-simulated") or spec["scenario"].get("program") == "rein"
+    return pytest.param(name, marks=[pytest.mark.simulated] if simulated else [])
+
+
 def drawn(report):
     """The report as a browser has it after its scripts ran."""
     browser = shutil.which("chromium")
@@ -26,7 +33,7 @@ def drawn(report):
     return subprocess.run(command, capture_output=True, check=True, text=True, timeout=120).stdout
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [marked(name) for name in NAMES])
 def test_quick(name, tmp_path):
     command = [SERVER, "experiment", name, "--quick", "--out", str(tmp_path), "--experiments", str(FOLDER)]
     run = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=240)
