@@ -112,6 +112,25 @@ def test_a_get_does_not_wait_for_a_multiget_of_its_key(start, disk):
             disk.delay(0)
 
 
+def test_a_multiget_reads_several_keys_at_once(start, disk):
+    server = cold_server(start, disk, server_options="cores = 1")
+    with server.wire(ALPHA, timeout=60) as many, server.wire(ALPHA, timeout=60) as one:
+        assert one.ask("GET", "hot") == b"1"
+        disk.delay(DELAY_S)
+        try:
+            assert one.ask("GET", "cold:5") == VALUE  # the disk is known to be slow from now on
+            keys = [f"cold:{number}" for number in range(100, 2900, 175)]
+            many.send("MGET", *keys)
+            assert one.ask("PING") == b"PONG"
+            # Half as many keys, one after the other.
+            for number in range(8):
+                assert one.ask("GET", f"cold:{50 + number * 300}") == VALUE
+            assert select.select([many.sock], [], [], 0)[0], "it reads one after the other"
+            assert many.read() == [VALUE] * len(keys)
+        finally:
+            disk.delay(0)
+
+
 def test_misses_of_one_tenant_do_not_delay_hits_of_another(start, disk):
     server = cold_server(start, disk)
     with server.wire(BETA) as wire:

@@ -47,6 +47,7 @@ pub use access::Access;
 pub use engine::{Engine, REPLIES_MAX, WORKS_MAX};
 pub use error::EngineError;
 pub use files::directory::create_directory;
+pub use keyspace::ahead::Ahead;
 pub use keyspace::latch::Latch;
 pub use keyspace::stats::KeyspaceStats;
 pub use keyspace::Keyspace;

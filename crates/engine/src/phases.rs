@@ -136,7 +136,10 @@ impl Keyspace {
         if self.names.moved(&latch.moment) {
             return Err(self.log.lost());
         }
-        let (view, moment) = (View::Latched(&latch.held), latch.moment.clone());
+        let (view, moment) = (
+            View::Latched(&latch.held, latch.ahead.as_deref()),
+            latch.moment.clone(),
+        );
         let mut access = Access::new(self, now_ms, view, Meter::new(site), moment);
         let reply = f(&mut access).map_err(not_disk)?;
         let (_, buffer, seen, epoch) = access.finish();

@@ -37,7 +37,7 @@ impl Access<'_> {
 
     fn has_all(&self, who: &'static str) -> Result<(), Stop> {
         match &self.view {
-            View::Latched(Held::All)
+            View::Latched(Held::All, _)
             | View::Snapshot {
                 may_write: true, ..
             } => Ok(()),

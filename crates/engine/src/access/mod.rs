@@ -1,5 +1,6 @@
 //! What a command sees: the keyspace through its declared keys, with its own writes on top.
 
+mod ahead;
 mod databases;
 mod leave;
 mod objects;
@@ -10,13 +11,12 @@ pub(crate) mod watch;
 
 use crate::files::rocks::Db;
 use crate::keyspace::latch::{Held, Locked};
-use crate::keyspace::Keyspace;
+use crate::keyspace::{ahead::Ahead, Keyspace};
 use crate::log::buffer::Buffer;
 use crate::memory::shard::Key;
 use crate::meter::{GoOn, Meter};
 use crate::naming::{self, Moment, Slot};
-use crate::record;
-use crate::record::NAME_BYTES_MAX;
+use crate::record::{self, NAME_BYTES_MAX};
 use crate::work::Work;
 use crate::{Database, EngineError, Entry, Header, Kind, Lookups, Object, Seq, Stop, Table};
 use bytes::Bytes;
@@ -33,8 +33,8 @@ pub(crate) const RECORD_WORK_BYTES: usize = 200;
 pub(crate) enum View<'a> {
     /// Phase 1: in memory, the shards stay locked.
     Memory { shards: Locked<'a> },
-    /// Phase 2: reads may block, the keys are latched.
-    Latched(&'a Held),
+    /// Phase 2: reads may block, the keys are latched, and others may have read some.
+    Latched(&'a Held, Option<&'a Ahead>),
     /// Over committed data. Writes are refused, or go no further than this access.
     Snapshot {
         db: &'a Db,
@@ -384,7 +384,7 @@ impl<'a> Access<'a> {
         let index = self.keyspace.shard_of(name);
         let declared = match &self.view {
             View::Memory { shards } => shards.iter().any(|(i, _)| *i == index),
-            View::Latched(held) => held.covers(index, name),
+            View::Latched(held, _) => held.covers(index, name),
             View::Snapshot { .. } => {
                 self.check_writable()?;
                 true

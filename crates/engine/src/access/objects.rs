@@ -152,8 +152,8 @@ impl Access<'_> {
     ) -> Result<(), Stop> {
         match &self.view {
             View::Memory { .. } => return Err(Stop::Disk),
-            View::Latched(Held::All) => self.keyspace.wait_all_decided(),
-            View::Latched(_) => return Err(misuse("ordered keys need Keys::None or Keys::All")),
+            View::Latched(Held::All, _) => self.keyspace.wait_all_decided(),
+            View::Latched(..) => return Err(misuse("ordered keys need Keys::None or Keys::All")),
             View::Snapshot { .. } => {}
         }
         if span.is_empty() {

@@ -242,7 +242,7 @@ impl Access<'_> {
                 shared = self.keyspace.gate.try_get().ok_or(Stop::Disk)?;
                 &shared
             }
-            View::Latched(_) => {
+            View::Latched(..) => {
                 self.keyspace.buffers.missed();
                 shared = self.keyspace.db()?;
                 &shared

@@ -78,7 +78,7 @@ impl Access<'_> {
         }
         let entry = match &mut self.view {
             View::Memory { .. } => self.load_in_memory(name)?,
-            View::Latched(_) => self.load_latched(name)?,
+            View::Latched(..) => self.load_latched(name)?,
             View::Snapshot { .. } => self.read_object(name)?,
         };
         if let Some(
@@ -120,12 +120,13 @@ impl Access<'_> {
 
     fn load_latched(&mut self, name: &[u8]) -> Result<Option<Entry>, Stop> {
         let index = self.keyspace.shard_of(name);
-        let View::Latched(held) = &self.view else {
+        let View::Latched(held, ahead) = &self.view else {
             return Err(misuse("not in phase 2"));
         };
         if !held.covers(index, name) {
             return Err(undeclared());
         }
+        let ahead = *ahead;
         let shard = &self.keyspace.shards[index as usize];
         let found = {
             let mut shard = shard.lock();
@@ -141,7 +142,10 @@ impl Access<'_> {
             self.see(seq);
             return Ok(None);
         }
-        let entry = self.read_object(name)?;
+        let entry = match ahead.and_then(|ahead| ahead.take(index, name, self.epoch)) {
+            Some(entry) => entry,
+            None => self.read_object(name)?,
+        };
         // Nobody wrote the key meanwhile: it is latched. But a database that was swapped under a
         // failure may say something else than the one just read.
         let mut shard = shard.lock();
@@ -151,7 +155,8 @@ impl Access<'_> {
         Ok(entry)
     }
 
-    fn read_object(&mut self, name: &[u8]) -> Result<Option<Entry>, Stop> {
+    /// What the database has under a name.
+    pub(crate) fn read_object(&mut self, name: &[u8]) -> Result<Option<Entry>, Stop> {
         let raw = record::object_key(name);
         let decoded = self.read(&raw, |value| value.map(record::decode))?;
         match decoded {
@@ -233,7 +238,7 @@ impl Access<'_> {
                     Err(error) => Err(error),
                 }
             }
-            View::Latched(_) => {
+            View::Latched(..) => {
                 let db = keyspace.db()?;
                 let _alone = keyspace.alone(raw, site)?;
                 let value = db.rocks.get_pinned(raw);

@@ -72,7 +72,7 @@ impl Access<'_> {
         };
         let flag = match &mut self.view {
             View::Memory { shards } => shard_mut(shards, index).map(enter),
-            View::Latched(held) => held
+            View::Latched(held, _) => held
                 .covers(index, name)
                 .then(|| enter(&mut keyspace.shards[index as usize].lock())),
             View::Snapshot { .. } => return Err(misuse("a snapshot never changes")),

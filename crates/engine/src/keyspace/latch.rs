@@ -18,6 +18,7 @@
 //!
 //! Lock order: shards (ascending), then the book. Waiters run outside all locks.
 
+use crate::keyspace::ahead::Ahead;
 use crate::memory::shard::{Bar, Holders, Key, Shard};
 use crate::naming::Moment;
 use crate::{Keys, Keyspace, Waiter};
@@ -35,12 +36,14 @@ pub(crate) type Locked<'k> = SmallVec<[(u32, MutexGuard<'k, Shard>); 2]>;
 /// wait.
 #[must_use]
 pub struct Latch {
-    keyspace: Arc<Keyspace>,
+    pub(crate) keyspace: Arc<Keyspace>,
     pub(crate) held: Held,
     /// Its holder writes nothing.
     pub(crate) reads: bool,
     /// When its keys had the names that it holds.
     pub(crate) moment: Moment,
+    /// What others read for its holder.
+    pub(crate) ahead: Option<Arc<Ahead>>,
 }
 
 impl std::fmt::Debug for Latch {
@@ -120,6 +123,7 @@ impl Keyspace {
                     Keys::All => self.names.now(),
                     _ => now.clone(),
                 },
+                ahead: None,
             }))
         })
     }
@@ -135,6 +139,7 @@ impl Keyspace {
                     held,
                     reads: false,
                     moment: now,
+                    ahead: None,
                 });
             }
         }
@@ -323,6 +328,7 @@ const LATCHES_KEPT: usize = 64;
 
 impl Drop for Latch {
     fn drop(&mut self) {
+        self.end_ahead();
         match &self.held {
             Held::Nothing => {}
             Held::Keys(keys) => self.keyspace.release_keys(keys),

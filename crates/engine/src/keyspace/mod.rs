@@ -1,5 +1,6 @@
 //! One tenant's data: its memory, its log, its database.
 
+pub(crate) mod ahead;
 mod commit;
 pub(crate) mod gate;
 pub(crate) mod latch;

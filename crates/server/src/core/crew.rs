@@ -16,6 +16,7 @@ use stage::{Admitted, Next, Permit, Stage, Terms};
 
 use super::apart;
 use super::handler::{Job, Task};
+use super::help::Reach;
 use super::message::{Handled, Message, Worked};
 use super::stages::handler_stage;
 use super::work::{Attempt, Stopwatch, Work};
@@ -31,6 +32,8 @@ pub struct Crew {
     stage: Mutex<Stage<Task, 1>>,
     /// The core has ended, and wants no more of what it has queued.
     ended: AtomicBool,
+    /// Of which reads for others are worth it.
+    pub(super) reach: Reach,
 }
 
 /// What a handler can do without the core.
@@ -82,6 +85,7 @@ pub fn new(shared: &Arc<Shared>, mailbox: &Mailbox) -> Arc<Crew> {
         mailbox: mailbox.clone(),
         stage: Mutex::new(Stage::new(handler_stage(shared))),
         ended: AtomicBool::new(false),
+        reach: Reach::default(),
     })
 }
 
@@ -123,6 +127,12 @@ impl Crew {
             true => self.shared.engine.first_handlers(),
             false => self.shared.engine.handlers(),
         }
+    }
+
+    /// Pieces of work that are with handlers, of all cores.
+    pub(super) fn out(&self) -> usize {
+        let pools = [self.threads(true), self.threads(false)];
+        pools.map(Handlers::jobs).iter().sum()
     }
 
     /// Works, on a handler, as long as the stage has work for this kind of handler.
@@ -185,6 +195,10 @@ impl Crew {
             let now = self.shared.options.clock.now();
             if let Some(permit) = done.take() {
                 stage.settle(now, permit, Cost([worked.service_ns]));
+                // Its own is still counted among those that are out.
+                if stage.in_flight() == 0 && self.out() <= 1 {
+                    self.reach.learn(worked);
+                }
             }
             // Before an engine the stage holds what only the core can send.
             if self.shared.upstream.is_some() || self.ended.load(Ordering::Acquire) {

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use engine::device::on_terms;
 use policy::Nanos;
 use stage::{Admitted, Next, Terms};
 use telemetry::Class;
@@ -11,6 +10,7 @@ use super::apart;
 use super::command::Flow;
 use super::crew::{turn, Granted, Piece};
 use super::front::Forward;
+use super::help::Help;
 use super::message::Handled;
 use super::work::Work;
 use super::{Core, Used};
@@ -81,9 +81,11 @@ impl Core {
                 return Flow::Stop;
             }
         }
-        let (class, level) = (unit.class.index() as u8, unit.level(keyspace.as_deref()));
+        let reads = unit.reads(keyspace.as_deref());
+        let (class, level) = (unit.class.index() as u8, unit.level(reads));
         let terms = self.principals.terms_of(connection, unit.class);
         let [at_handlers, at_device] = terms.map(|terms| Terms { level, ..terms });
+        let help = Help::with(&unit, reads, at_device, &self.handlers);
         let work = Box::new(Work {
             key,
             core: self.id,
@@ -93,6 +95,7 @@ impl Core {
             protocol: connection.session.state.protocol,
             client: Arc::clone(&connection.client),
             terms: at_device,
+            ahead: help.as_ref().map(Help::ahead),
         });
         connection.parked = Some(Parked::Handler(Away {
             bytes: work.unit.bytes() as u64,
@@ -105,6 +108,11 @@ impl Core {
             tracing::error!(tenant = connection.tenant.name, "handler queue is full");
             connection.parked = None;
             connection.closing = true;
+            return Flow::Stop;
+        }
+        for job in help.iter().flat_map(Help::jobs) {
+            self.handlers
+                .enqueue(tenant, class, at_handlers, Task::Job(job));
         }
         Flow::Stop
     }
@@ -195,9 +203,7 @@ impl Core {
         let mut granted = Granted::of(admitted, now);
         if let Piece::Unit(work, latch) = &mut granted.piece {
             if let (true, Some(keyspace)) = (work.unit.fits_turn(), &work.keyspace) {
-                let _on_terms = on_terms(work.terms);
-                let look_again = self.look_again(work.key);
-                *latch = work.unit.latch(keyspace, look_again);
+                *latch = work.latch(keyspace, self.look_again(work.key));
                 if latch.is_none() {
                     return self.wait_for_keys(granted);
                 }

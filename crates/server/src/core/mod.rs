@@ -27,6 +27,7 @@ mod crew;
 mod front;
 mod growth;
 mod handler;
+mod help;
 mod large;
 mod lines;
 mod mailbox;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use engine::device::{on_terms, tagged};
-use engine::{EngineError, Keyspace, Latch, Seq, Site};
+use engine::{Ahead, EngineError, Keyspace, Latch, Seq, Site, Waiter};
 use policy::Nanos;
 use resp::{Output, Protocol, Reply};
 use stage::Terms;
@@ -29,6 +29,8 @@ pub struct Work {
     pub(super) client: Arc<Client>,
     /// On what terms its I/O waits.
     pub(super) terms: Terms,
+    /// What others read for it.
+    pub(super) ahead: Option<Arc<Ahead>>,
 }
 
 /// How a handler's attempt at a unit ended.
@@ -116,8 +118,7 @@ impl Work {
         let _ = device::waits();
         // A snapshot needs none, but that the database is open.
         if let (None, Some(keyspace)) = (&latch, &self.keyspace) {
-            let _on_terms = on_terms(self.terms);
-            latch = self.unit.latch(keyspace, look_again());
+            latch = self.latch(keyspace, look_again());
             if latch.is_none() {
                 return Attempt::Waits(self.unit);
             }
@@ -159,6 +160,16 @@ impl Work {
             waits: device::waits(),
             told,
         })
+    }
+
+    /// Its keys, some of which others may read for it from now on.
+    pub(super) fn latch(&self, keyspace: &Arc<Keyspace>, waiter: Waiter) -> Option<Latch> {
+        let _on_terms = on_terms(self.terms);
+        let mut latch = self.unit.latch(keyspace, waiter)?;
+        if let Some(ahead) = &self.ahead {
+            latch.read_ahead(Arc::clone(ahead));
+        }
+        Some(latch)
     }
 
     /// Runs the unit with its reply into `output`.

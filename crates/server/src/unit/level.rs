@@ -18,20 +18,24 @@ pub fn level_apart(level: u8) -> u8 {
 }
 
 impl Unit {
-    /// Its level by its size in keys. Of what it only reads, those count that memory has not: it is
-    /// their reads that take long, and the others' take next to nothing. Of their values nothing is
-    /// known before they are there.
-    pub fn level(&self, keyspace: Option<&Keyspace>) -> u8 {
+    /// Keys that it works with. Of what it only reads, those count that memory has not: it is
+    /// their reads that take long, and the others' take next to nothing.
+    pub fn reads(&self, keyspace: Option<&Keyspace>) -> usize {
         let keys = self.keys();
-        let others = (self.extent.words.saturating_sub(keys) / WORDS_OF_KEY)
-            .max(self.extent.bytes / BYTES_OF_KEY);
-        let reads = match keyspace {
+        match keyspace {
             // Of one it is known: it was looked for before.
             Some(keyspace) if keys > 1 && self.only_reads() && self.fits_turn() => {
                 self.with_keys(|keys| keyspace.absent(keys))
             }
             _ => keys,
-        };
+        }
+    }
+
+    /// Its level by its size, of which the keys that count are given ([`Unit::reads`]). Of the
+    /// values that it reads nothing is known before they are there.
+    pub fn level(&self, reads: usize) -> u8 {
+        let others = (self.extent.words.saturating_sub(self.keys()) / WORDS_OF_KEY)
+            .max(self.extent.bytes / BYTES_OF_KEY);
         let level = level_of(reads.max(others) as u64);
         match self.is_long() {
             true => level_apart(level),
@@ -56,13 +60,13 @@ mod tests {
         assert_eq!(parsed, Ok(Parsed::Command(request.len())));
         let args = parser.owned(Bytes::from(request));
         let spec = commands::check(&args.args()).map_err(|bad| bad.text);
-        Unit::one(
+        let unit = Unit::one(
             spec.expect("a command"),
             args,
             engine::Database::default(),
             None,
-        )
-        .level(None)
+        );
+        unit.level(unit.reads(None))
     }
 
     #[test]
