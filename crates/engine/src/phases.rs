@@ -136,11 +136,9 @@ impl Keyspace {
         if self.names.moved(&latch.moment) {
             return Err(self.log.lost());
         }
-        let (view, moment) = (
-            View::Latched(&latch.held, latch.ahead.as_deref()),
-            latch.moment.clone(),
-        );
-        let mut access = Access::new(self, now_ms, view, Meter::new(site), moment);
+        let view = View::Latched(&latch.held, latch.ahead.as_deref());
+        let (meter, moment) = (Meter::new(site), latch.moment.clone());
+        let mut access = Access::new(self, now_ms, view, meter, moment);
         let reply = f(&mut access).map_err(not_disk)?;
         let (_, buffer, seen, epoch) = access.finish();
         if buffer.is_empty() {

@@ -120,13 +120,12 @@ impl Access<'_> {
 
     fn load_latched(&mut self, name: &[u8]) -> Result<Option<Entry>, Stop> {
         let index = self.keyspace.shard_of(name);
-        let View::Latched(held, ahead) = &self.view else {
+        let View::Latched(held, ahead) = self.view else {
             return Err(misuse("not in phase 2"));
         };
         if !held.covers(index, name) {
             return Err(undeclared());
         }
-        let ahead = *ahead;
         let shard = &self.keyspace.shards[index as usize];
         let found = {
             let mut shard = shard.lock();

@@ -120,7 +120,7 @@ impl Ahead {
     }
 
     /// Nobody reads anything more for the command, and what is under way has ended.
-    fn end(&self) {
+    pub(crate) fn end(&self) {
         let mut state = self.state.lock();
         state.left = 0;
         while state.reading > 0 {
@@ -156,13 +156,6 @@ impl Latch {
         ahead.begin(&self.keyspace, &self.held);
         if let Some(before) = self.ahead.replace(ahead) {
             before.end();
-        }
-    }
-
-    /// REQUIRES: it is dropped now.
-    pub(crate) fn end_ahead(&mut self) {
-        if let Some(ahead) = self.ahead.take() {
-            ahead.end();
         }
     }
 }

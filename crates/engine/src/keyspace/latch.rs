@@ -328,7 +328,9 @@ const LATCHES_KEPT: usize = 64;
 
 impl Drop for Latch {
     fn drop(&mut self) {
-        self.end_ahead();
+        if let Some(ahead) = self.ahead.take() {
+            ahead.end();
+        }
         match &self.held {
             Held::Nothing => {}
             Held::Keys(keys) => self.keyspace.release_keys(keys),

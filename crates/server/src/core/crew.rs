@@ -32,7 +32,7 @@ pub struct Crew {
     stage: Mutex<Stage<Task, 1>>,
     /// The core has ended, and wants no more of what it has queued.
     ended: AtomicBool,
-    /// Of which reads for others are worth it.
+    /// How many of them keep a processor busy.
     pub(super) reach: Reach,
 }
 
