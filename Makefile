@@ -76,7 +76,7 @@ test-browser: ## The dashboard in a headless Chromium
 	@tools/test.sh browser
 
 test-front: ## Before a redis-server, and Valkey where there is one
-	@tools/test.sh front
+	@tools/test.sh front cluster
 
 valkey: ## Build Valkey from a SOURCE archive, for test-front
 	@SOURCE="$(SOURCE)" tools/valkey.sh
