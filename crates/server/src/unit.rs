@@ -18,6 +18,8 @@ use crate::session::{self, Calls, Extent, State, Transaction, Visit, Watches};
 use crate::shared::Shared;
 use crate::tenants::{Client, Ending, Passes, Tenant};
 
+#[cfg(test)]
+pub use level::tests;
 pub use level::{level_apart, BYTES_OF_KEY};
 pub use trace::Trace;
 

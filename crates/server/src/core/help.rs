@@ -116,11 +116,9 @@ mod tests {
     use super::super::{crew, Mailbox};
     use super::*;
     use crate::shared::tests::shared;
-    use bytes::Bytes;
-    use engine::Database;
+    use crate::unit::tests::unit;
     use mio::Poll;
     use policy::PrincipalId;
-    use resp::{Limits, Parsed, Parser};
     use stage::{Allocation, DispatchOptions, Next, Stage};
 
     const TENANT: PrincipalId = PrincipalId(0);
@@ -147,15 +145,6 @@ mod tests {
         }
     }
 
-    fn unit(request: &str) -> Unit {
-        let mut parser = Parser::new();
-        let parsed = parser.parse(request.as_bytes(), &Limits::default());
-        assert_eq!(parsed, Ok(Parsed::Command(request.len())));
-        let args = parser.owned(Bytes::from(request.to_owned()));
-        let spec = commands::check(&args.args()).map_err(|bad| bad.text);
-        Unit::one(spec.expect("a command"), args, Database::default(), None)
-    }
-
     impl Trial {
         /// Helpers of a unit that has so many keys to read.
         fn helpers(&self, unit: &Unit, reads: usize) -> usize {
@@ -176,7 +165,7 @@ mod tests {
         }
     }
 
-    const MGET: &str = "MGET a b\r\n";
+    const MGET: &[&str] = &["MGET", "a", "b"];
 
     #[test]
     fn there_are_as_many_helpers_as_keep_the_processors_busy() {
@@ -196,9 +185,9 @@ mod tests {
         let (trial, mget) = (trial(3), unit(MGET));
         trial.learn(1_000);
         assert_eq!(trial.helpers(&mget, 100), 2, "three permits");
-        assert_eq!(trial.helpers(&unit("MSET a 1 b 2\r\n"), 100), 0);
-        let keys = " k".repeat(200);
-        assert_eq!(trial.helpers(&unit(&format!("MGET{keys}\r\n")), 100), 0);
+        assert_eq!(trial.helpers(&unit(&["MSET", "a", "1", "b", "2"]), 100), 0);
+        let many = [&["MGET"][..], &["k"; 200]].concat();
+        assert_eq!(trial.helpers(&unit(&many), 100), 0);
         let task = |job: Job| super::super::handler::Task::Job(job);
         let nothing = || Box::new(|_: &_| None);
         assert!(trial

@@ -45,13 +45,14 @@ impl Unit {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use bytes::Bytes;
     use resp::{Limits, Parsed, Parser};
 
     use super::*;
 
-    fn level(words: &[&str]) -> u8 {
+    /// A unit of one command.
+    pub fn unit(words: &[&str]) -> Unit {
         let bulk = |word: &&str| format!("${}\r\n{word}\r\n", word.len());
         let bulks: String = words.iter().map(bulk).collect();
         let request = format!("*{}\r\n{bulks}", words.len());
@@ -60,12 +61,12 @@ mod tests {
         assert_eq!(parsed, Ok(Parsed::Command(request.len())));
         let args = parser.owned(Bytes::from(request));
         let spec = commands::check(&args.args()).map_err(|bad| bad.text);
-        let unit = Unit::one(
-            spec.expect("a command"),
-            args,
-            engine::Database::default(),
-            None,
-        );
+        let (spec, database) = (spec.expect("a command"), engine::Database::default());
+        Unit::one(spec, args, database, None)
+    }
+
+    fn level(words: &[&str]) -> u8 {
+        let unit = unit(words);
         unit.level(unit.reads(None))
     }
 
