@@ -8,7 +8,8 @@ use mio::Events;
 use policy::Nanos;
 use threads::Times;
 
-use super::{accept, mailbox, Core};
+use super::mailbox::{self, TOGETHER};
+use super::{accept, Core};
 
 /// The kernel counts such sleeps in ms.
 const DOZE: Duration = Duration::from_millis(1);
@@ -72,6 +73,12 @@ fn held(since: Nanos, now: Nanos, count: usize) -> bool {
     now > since + HELD_NS + count as Nanos * EVENT_NS
 }
 
+/// Whether so many pieces of work that are out are all that handlers can do, and so many that a
+/// core which sleeps until some of them are back is woken.
+fn all_work(out: u32, permits: u32) -> bool {
+    out >= permits.max(TOGETHER as u32)
+}
+
 impl Core {
     /// Looks at the poll, and sleeps there if there is nothing to do. What it finds is noticed.
     pub(super) fn wait(&mut self, events: &mut Events) {
@@ -117,7 +124,7 @@ impl Core {
     fn doze(&self, timeout: Duration) -> Duration {
         let all_work = {
             let stage = self.handlers.stage();
-            stage.in_flight() >= stage.permits()
+            all_work(stage.in_flight(), stage.permits())
         };
         if !all_work {
             return timeout;
@@ -169,6 +176,14 @@ mod tests {
         let each = [0, 1, 2, 3].map(|place| busy.came(place, 4));
         assert_eq!(each, [13_500, 38_500, 63_500, 88_500]);
         assert_eq!(look(1_000, 1_000, false).came(0, 1), 1_000);
+    }
+
+    #[test]
+    fn a_core_waits_for_several_handlers_only_where_it_has_several() {
+        let several = TOGETHER as u32;
+        assert!(all_work(several, several) && all_work(9, 8));
+        assert!(!all_work(7, 8), "one could begin at once");
+        assert!(!all_work(1, 1) && !all_work(3, 3));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::shared::{Cores, News};
 
 /// Mail that can wait lies until there is this much of it: each time a core is woken costs two
 /// switches between threads.
-const TOGETHER: usize = 4;
+pub const TOGETHER: usize = 4;
 
 /// The poll token under which a core is nudged; connections never get it.
 pub const NUDGE: Token = Token(usize::MAX);
