@@ -112,19 +112,20 @@ def test_a_get_does_not_wait_for_a_multiget_of_its_key(start, disk):
             disk.delay(0)
 
 
-def test_a_multiget_reads_several_keys_at_once(start, disk):
+@pytest.mark.parametrize("count, delay_s", [(16, DELAY_S), (150, DELAY_S / 4)], ids=["few words", "many words"])
+def test_a_multiget_reads_several_keys_at_once(start, disk, count, delay_s):
     server = cold_server(start, disk, server_options="cores = 1")
     with server.wire(ALPHA, timeout=60) as many, server.wire(ALPHA, timeout=60) as one:
         assert one.ask("GET", "hot") == b"1"
-        disk.delay(DELAY_S)
+        disk.delay(delay_s)
         try:
             assert one.ask("GET", "cold:5") == VALUE  # the disk is known to be slow from now on
-            keys = [f"cold:{number}" for number in range(100, 2900, 175)]
+            keys = [f"cold:{100 + number * 2800 // count}" for number in range(count)]
             many.send("MGET", *keys)
             assert one.ask("PING") == b"PONG"
-            # Half as many keys, one after the other.
-            for number in range(8):
-                assert one.ask("GET", f"cold:{50 + number * 300}") == VALUE
+            # A quarter of as many keys, one after the other.
+            for number in range(count // 4):
+                assert one.ask("GET", f"cold:{50 + number * 61}") == VALUE
             assert select.select([many.sock], [], [], 0)[0], "it reads one after the other"
             assert many.read() == [VALUE] * len(keys)
         finally:

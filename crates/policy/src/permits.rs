@@ -138,6 +138,11 @@ impl Permits {
         self.in_flight < self.total
     }
 
+    /// Whether more are out than may be now: some that were borrowed are wanted back.
+    pub(crate) fn overdrawn(&self) -> bool {
+        self.in_flight > self.total
+    }
+
     /// Whether a shared permit is free.
     #[inline]
     pub(crate) fn shared(&self) -> bool {

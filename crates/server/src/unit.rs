@@ -35,6 +35,9 @@ const HANDLER_BYTES_MAX: usize = 1 << 20;
 /// keys while it writes: a latch for each would take longer than most commands, and the memory of a
 /// hundred bytes a key.
 const LATCHES_MAX: usize = 4_096;
+/// Times that a unit with several keys finds one of them taken, before it asks for what is not key
+/// by key: those who have one while it waits for another may follow each other for ever.
+const VAIN_MAX: u8 = 8;
 
 /// Bytes that commands that report may have replied in one transaction, before the next of them is
 /// refused: they are kept until its end.
@@ -134,6 +137,8 @@ pub struct Unit {
     pub shows: Option<Seq>,
     /// The passes that it has, if it has turned out that it must run apart.
     pub passes: Passes,
+    /// How often it found its keys taken.
+    vain: u8,
 }
 
 impl Unit {
@@ -163,6 +168,7 @@ impl Unit {
             requests,
             shows: None,
             passes: Passes::default(),
+            vain: 0,
         }
     }
 
@@ -188,6 +194,7 @@ impl Unit {
             class: Class::Multiget,
             shows: None,
             passes: Passes::default(),
+            vain: 0,
         }
     }
 
@@ -203,7 +210,8 @@ impl Unit {
     pub fn scope(&self) -> Scope {
         let alone = !self.only_reads();
         let data = self.extent.data || self.is_watch() || !self.watches.is_empty();
-        match (data, self.extent.whole || self.keys() > LATCHES_MAX) {
+        let many = self.keys() > LATCHES_MAX || (self.keys() > 1 && self.vain >= VAIN_MAX);
+        match (data, self.extent.whole || many) {
             (false, _) => Scope::Nothing,
             (true, false) => Scope::Keys,
             (true, true) if alone => Scope::Everything,

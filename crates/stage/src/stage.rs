@@ -256,6 +256,12 @@ impl<T, const R: usize> Stage<T, R> {
         self.dispatch.hold(permits);
     }
 
+    /// See [`Dispatch::overdrawn`].
+    #[must_use]
+    pub fn overdrawn(&self) -> bool {
+        self.dispatch.overdrawn()
+    }
+
     /// Units of work that may be outstanding, beside those of principals in credit, where none are
     /// lent.
     #[must_use]

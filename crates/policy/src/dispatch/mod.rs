@@ -27,6 +27,7 @@ mod lanes;
 mod observation;
 mod options;
 mod ordered;
+mod permits;
 mod rates;
 mod ready;
 mod runs;
@@ -54,7 +55,6 @@ use crate::cost::{Cost, Nanos, PrincipalId};
 use crate::fairness::drf::{Capacity, Demand};
 use crate::fairness::fifo::Arrivals;
 use crate::fairness::sfq::{Account, DebtBounds, Rounds, Weight};
-use crate::lend::Need;
 use crate::permits::Permits;
 use rates::Rates;
 use ready::{Ready, Standing};
@@ -286,46 +286,6 @@ impl<T, const R: usize> Dispatch<T, R> {
     #[must_use]
     pub fn discipline(&self) -> Discipline {
         self.ready.discipline()
-    }
-
-    /// Changes the number of permits, at least 1. Grants above a smaller number run to their end.
-    pub fn set_permits(&mut self, permits: u32) {
-        self.permits.resize(permits);
-        self.options.permits = permits;
-        self.bounds = self.options.debt_bounds();
-    }
-
-    /// The same, and as many extra ones.
-    pub fn set_permits_and_extra(&mut self, permits: u32) {
-        self.permits.resize_extra(permits);
-        self.options.extra_permits = permits;
-        self.set_permits(permits);
-    }
-
-    /// What this core could use of permits that cores lend each other.
-    #[must_use]
-    pub fn need(&self) -> Need {
-        self.permits.need(self.queued, self.timed.others.kept)
-    }
-
-    /// So many permits may be used until [`Dispatch::need`] is asked for again: some of its own are
-    /// lent, or it has borrowed some.
-    pub fn hold(&mut self, permits: u32) {
-        self.permits.hold(permits);
-    }
-
-    /// Grants that may be unsettled at a time, beside those of principals in credit, where none are
-    /// lent.
-    #[must_use]
-    pub fn permits(&self) -> u32 {
-        self.options.permits
-    }
-
-    /// Permits that are reserved and cannot be kept free: one of all is always shared. While there
-    /// are any, nobody's reserved permits are sure to be free when it wants them.
-    #[must_use]
-    pub fn permits_missing(&self) -> u64 {
-        self.permits.missing()
     }
 
     /// Grants not yet settled, of all principals.

@@ -129,6 +129,12 @@ impl Crew {
         }
     }
 
+    /// Whether somebody waits for a handler, of this core or of one that has lent it permits.
+    pub(super) fn wanted(&self) -> bool {
+        let stage = self.stage();
+        stage.queued() > 0 || stage.overdrawn()
+    }
+
     /// Pieces of work that are with handlers, of all cores.
     pub(super) fn out(&self) -> usize {
         let pools = [self.threads(true), self.threads(false)];
@@ -159,7 +165,7 @@ impl Crew {
             Piece::Job(job) => (None, job(&self.shared)),
             Piece::Unit(work, latch) => {
                 let key = work.key;
-                let ready = match work.attempt(latch, watch, &self.shared, &self.mailbox) {
+                let ready = match work.attempt(latch, watch, self) {
                     Attempt::Finished(finished) => Ready::Finished(Box::new(finished)),
                     Attempt::Waits(unit) => Ready::Waits(unit),
                     Attempt::Long(work, latch) => {
@@ -195,9 +201,11 @@ impl Crew {
             let now = self.shared.options.clock.now();
             if let Some(permit) = done.take() {
                 stage.settle(now, permit, Cost([worked.service_ns]));
-                // Its own is still counted among those that are out.
-                if stage.in_flight() == 0 && self.out() <= 1 {
-                    self.reach.learn(worked);
+                // Other cores have as many out as this one, or nothing is known of them: alone it
+                // has been if all that is out is its own, which is still counted.
+                let others = stage.in_flight();
+                if others > 0 || self.out() <= 1 {
+                    self.reach.learn(worked, others);
                 }
             }
             // Before an engine the stage holds what only the core can send.

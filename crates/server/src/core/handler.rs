@@ -10,7 +10,7 @@ use super::apart;
 use super::command::Flow;
 use super::crew::{turn, Granted, Piece};
 use super::front::Forward;
-use super::help::Help;
+use super::help::{Help, Stands};
 use super::message::Handled;
 use super::work::Work;
 use super::{Core, Used};
@@ -81,11 +81,15 @@ impl Core {
                 return Flow::Stop;
             }
         }
-        let reads = unit.reads(keyspace.as_deref());
+        // Of what has more words only its handler looks for each in memory.
+        let looked_at = unit.fits_turn();
+        let reads = unit.reads(keyspace.as_deref().filter(|_| looked_at));
         let (class, level) = (unit.class.index() as u8, unit.level(reads));
         let terms = self.principals.terms_of(connection, unit.class);
         let [at_handlers, at_device] = terms.map(|terms| Terms { level, ..terms });
-        let help = Help::with(&unit, reads, at_device, &self.handlers);
+        let stands = Stands::Waits;
+        let help = Help::with(&unit, reads, at_device, stands, &self.handlers);
+        let help = help.filter(|_| looked_at);
         let work = Box::new(Work {
             key,
             core: self.id,
@@ -94,6 +98,7 @@ impl Core {
             unit,
             protocol: connection.session.state.protocol,
             client: Arc::clone(&connection.client),
+            at_handlers,
             terms: at_device,
             ahead: help.as_ref().map(Help::ahead),
         });
@@ -110,9 +115,8 @@ impl Core {
             connection.closing = true;
             return Flow::Stop;
         }
-        for job in help.iter().flat_map(Help::jobs) {
-            self.handlers
-                .enqueue(tenant, class, at_handlers, Task::Job(job));
+        if let Some(help) = help {
+            help.enqueue(tenant, at_handlers);
         }
         Flow::Stop
     }
@@ -202,8 +206,8 @@ impl Core {
         }
         let mut granted = Granted::of(admitted, now);
         if let Piece::Unit(work, latch) = &mut granted.piece {
-            if let (true, Some(keyspace)) = (work.unit.fits_turn(), &work.keyspace) {
-                *latch = work.latch(keyspace, self.look_again(work.key));
+            if let (true, Some(keyspace)) = (work.unit.fits_turn(), work.keyspace.clone()) {
+                *latch = work.latch(&keyspace, self.look_again(work.key));
                 if latch.is_none() {
                     return self.wait_for_keys(granted);
                 }

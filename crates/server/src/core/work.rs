@@ -8,14 +8,15 @@ use policy::Nanos;
 use resp::{Output, Protocol, Reply};
 use stage::Terms;
 
+use super::crew::Crew;
+use super::help::{Help, Stands};
 use super::message::{Message, Worked};
 use super::slow::{note_slow, slow_over_ns};
-use super::Mailbox;
 use crate::connection::{Finished, Ready};
 use crate::device::{self, tag_of};
 use crate::shared::Shared;
 use crate::tenants::{Client, ConnectionKey, Ending, Tenant};
-use crate::unit::{Surroundings, Told, Trace, Unit};
+use crate::unit::{Scope, Surroundings, Told, Trace, Unit};
 
 /// A unit on its way to a handler.
 pub struct Work {
@@ -27,6 +28,8 @@ pub struct Work {
     pub(super) unit: Box<Unit>,
     pub(super) protocol: Protocol,
     pub(super) client: Arc<Client>,
+    /// On what terms it waits for a handler.
+    pub(super) at_handlers: Terms,
     /// On what terms its I/O waits.
     pub(super) terms: Terms,
     /// What others read for it.
@@ -103,25 +106,27 @@ impl Stopwatch {
 impl Work {
     /// Phase 2, on a handler thread.
     pub(super) fn attempt(
-        self,
+        mut self,
         latch: Option<Latch>,
         watch: &Stopwatch,
-        shared: &Arc<Shared>,
-        mailbox: &Mailbox,
+        crew: &Arc<Crew>,
     ) -> Attempt {
+        let (shared, mailbox) = (&crew.shared, &crew.mailbox);
+        let key = self.key;
         let look_again = || {
-            let (mailbox, key) = (mailbox.clone(), self.key);
+            let mailbox = mailbox.clone();
             Box::new(move || mailbox.send(Message::Ready(key, Ready::Look)))
         };
         let mut latch = latch;
         // What this thread waited before, it waited for others.
         let _ = device::waits();
         // A snapshot needs none, but that the database is open.
-        if let (None, Some(keyspace)) = (&latch, &self.keyspace) {
-            latch = self.latch(keyspace, look_again());
-            if latch.is_none() {
+        if let (None, Some(keyspace)) = (&latch, self.keyspace.clone()) {
+            let Some(mut latched) = self.latch(&keyspace, look_again()) else {
                 return Attempt::Waits(self.unit);
-            }
+            };
+            self.ask_for_help(&mut latched, &keyspace, crew);
+            latch = Some(latched);
         }
         let mut output = Output::new();
         let mut trace = Trace::new(&*shared.options.clock);
@@ -163,13 +168,28 @@ impl Work {
     }
 
     /// Its keys, some of which others may read for it from now on.
-    pub(super) fn latch(&self, keyspace: &Arc<Keyspace>, waiter: Waiter) -> Option<Latch> {
+    pub(super) fn latch(&mut self, keyspace: &Arc<Keyspace>, waiter: Waiter) -> Option<Latch> {
         let _on_terms = on_terms(self.terms);
         let mut latch = self.unit.latch(keyspace, waiter)?;
         if let Some(ahead) = &self.ahead {
             latch.read_ahead(Arc::clone(ahead));
         }
         Some(latch)
+    }
+
+    /// Has others read for it if that is of use: its core has not looked at what it lacks.
+    fn ask_for_help(&self, latch: &mut Latch, keyspace: &Keyspace, crew: &Arc<Crew>) {
+        let (unit, by_key) = (&self.unit, self.unit.scope() == Scope::Keys);
+        if !by_key || unit.fits_turn() || unit.is_long() {
+            return;
+        }
+        let reads = unit.reads(Some(keyspace));
+        let help = Help::with(unit, reads, self.terms, Stands::Runs, crew);
+        if let Some(help) = help {
+            latch.read_ahead(help.ahead());
+            help.enqueue(self.tenant.id, self.at_handlers);
+            crew.mailbox.wake();
+        }
     }
 
     /// Runs the unit with its reply into `output`.

@@ -18,13 +18,13 @@ pub fn level_apart(level: u8) -> u8 {
 }
 
 impl Unit {
-    /// Keys that it works with. Of what it only reads, those count that memory has not: it is
-    /// their reads that take long, and the others' take next to nothing.
+    /// Keys that it works with. Of what it only reads, those count that memory has not, if that
+    /// may be looked at: it is their reads that take long, and the others' take next to nothing.
     pub fn reads(&self, keyspace: Option<&Keyspace>) -> usize {
         let keys = self.keys();
         match keyspace {
             // Of one it is known: it was looked for before.
-            Some(keyspace) if keys > 1 && self.only_reads() && self.fits_turn() => {
+            Some(keyspace) if keys > 1 && self.only_reads() => {
                 self.with_keys(|keys| keyspace.absent(keys))
             }
             _ => keys,

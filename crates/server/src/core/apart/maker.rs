@@ -86,10 +86,10 @@ struct Maker {
 }
 
 impl Maker {
-    fn make(mut self, work: Work, latch: Option<Latch>) {
+    fn make(mut self, mut work: Work, latch: Option<Latch>) {
         let (shared, began) = (Arc::clone(&self.crew.shared), self.watch.began());
         self.watch.goes_on_here(&shared);
-        let Some(latch) = self.latch(&work, latch) else {
+        let Some(latch) = self.latch(&mut work, latch) else {
             return self.give_back(work);
         };
         // Until the end: it may wait for its client at any time.
@@ -142,7 +142,7 @@ impl Maker {
 
     /// The latch that the work needs, if it needs one; the outer `None`: somebody else has its
     /// keys, and its connection is told when that is over.
-    fn latch(&self, work: &Work, latch: Option<Latch>) -> Option<Option<Latch>> {
+    fn latch(&self, work: &mut Work, latch: Option<Latch>) -> Option<Option<Latch>> {
         let Some(keyspace) = &work.keyspace else {
             return Some(None);
         };
