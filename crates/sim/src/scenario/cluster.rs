@@ -20,7 +20,8 @@ pub(super) struct Read {
     pub(super) scheduler: Scheduler,
     pub(super) routing: Routing,
     pub(super) partitions: u32,
-    pub(super) faults: Vec<Fault>,
+    /// And whether their times are counted from the end of the warm-up.
+    pub(super) faults: Vec<(Fault, bool)>,
     pub(super) pauses: Vec<Pause>,
     pub(super) keeper: Option<Policy>,
     pub(super) cake: CakeOptions,
@@ -75,7 +76,7 @@ pub(super) fn read(root: &Section) -> Read {
         scheduler: scheduler(&section, &cluster),
         routing: routing(&section, &cluster),
         partitions: section.get("partitions").unwrap_or(nodes),
-        faults: faults(root, nodes),
+        faults: faults(root, &cluster),
         pauses: pauses(root, &cluster),
         keeper: section.get("control"),
         cake: cake(&section, &cluster),
@@ -281,7 +282,8 @@ fn routing(section: &Section, cluster: &Cluster) -> Routing {
     }
 }
 
-fn faults(root: &Section, nodes: u32) -> Vec<Fault> {
+fn faults(root: &Section, cluster: &Cluster) -> Vec<(Fault, bool)> {
+    let nodes = cluster.nodes;
     let title = |_: &Section, place: usize| format!("fault number {}", place + 1);
     let one = |section: Section| {
         let node: u32 = section.get("node")?;
@@ -291,7 +293,15 @@ fn faults(root: &Section, nodes: u32) -> Vec<Fault> {
         }
         let from_ns = section.get::<Time>("at")?.ns();
         let dead: bool = section.get_or_default("dead");
-        let slow = section.get("slow").map(FaultKind::Slow);
+        let disks: bool = section.get_or_default("disks");
+        let slow = section.get("slow").map(match disks {
+            true => FaultKind::SlowDisks,
+            false => FaultKind::Slow,
+        });
+        if disks && (slow.is_none() || cluster.device.is_none()) {
+            let advice = "give `slow`, and the cluster a `device`, or leave `disks` out";
+            section.error("disks", "says which part of a node is slow", advice);
+        }
         if dead && slow.is_some() {
             section.error(
                 "slow",
@@ -299,7 +309,7 @@ fn faults(root: &Section, nodes: u32) -> Vec<Fault> {
                 "leave one of them out",
             );
         }
-        Some(Fault {
+        let fault = Fault {
             node: node.min(nodes - 1),
             from_ns,
             until_ns: from_ns + section.get::<Time>("length")?.ns(),
@@ -307,7 +317,8 @@ fn faults(root: &Section, nodes: u32) -> Vec<Fault> {
                 true => FaultKind::Dead,
                 false => slow.unwrap_or(FaultKind::Pause),
             },
-        })
+        };
+        Some((fault, !section.get_or_default::<bool>("in_warm_up")))
     };
     root.tables("fault", title)
         .into_iter()

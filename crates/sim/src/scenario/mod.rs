@@ -79,10 +79,13 @@ impl Plan {
         if !problems.is_empty() {
             return Err(refused(problems));
         }
-        let faults = cluster.faults.iter().map(|fault| Fault {
-            from_ns: fault.from_ns + ns(warm_up),
-            until_ns: fault.until_ns + ns(warm_up),
-            ..*fault
+        let faults = cluster.faults.iter().map(|(fault, after_warm_up)| {
+            let since_ns = if *after_warm_up { ns(warm_up) } else { 0 };
+            Fault {
+                from_ns: fault.from_ns + since_ns,
+                until_ns: fault.until_ns + since_ns,
+                ..*fault
+            }
         });
         let keeper = keeper(&cluster);
         let spec = Spec {

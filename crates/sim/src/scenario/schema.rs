@@ -76,10 +76,12 @@ const CLUSTER: &[Key] = &[
 const FAULT: &[Key] = &[
     key("fault", Tables, Unset("none"), "Something that goes wrong at a node for a while."),
     key("fault.node", Integer(0, 9_999), Required, "Which node, from 0."),
-    key("fault.at", Time("0s", "7d"), Required, "When it begins."),
+    key("fault.at", Time("0s", "7d"), Required, "When it begins, from the end of the warm-up on."),
+    key("fault.in_warm_up", Flag, Value("false"), "`at` is counted from the begin of the run instead: what is measured begins in the middle of it, or after it."),
     key("fault.length", Time("1us", "7d"), Required, "How long it lasts."),
     key("fault.dead", Flag, Value("false"), "The node is lost with all that waits there; senders that notice ask other replicas, and `placement` makes new ones. It comes back with its partitions."),
     key("fault.slow", Number(0.01, 1e6), Unset("the node does nothing at all"), "Operations, and what they need of `bandwidth_in`, `requests` and `bandwidth_out`, take so many times as long."),
+    key("fault.disks", Flag, Value("false"), "With `slow`: not the node is slow, but its disks (`cluster.device`), also with what they have begun."),
 ];
 
 /// What machines do besides.

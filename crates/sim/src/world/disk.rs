@@ -3,13 +3,14 @@
 //! An operation lies on one disk and has a handler until it is read whole, piece by piece: each
 //! piece is an I/O that waits for its own turn at the stage before the disk, as RocksDB's reads do.
 
+use super::arm::Arm;
 use super::followed::Followed;
 use super::provided::{request, Provided};
 use super::{Copied, Event, World};
 use crate::prices::{Prices, PAGE_BYTES};
 use crate::spec::{Disk as Wanted, Spec, Tenant};
 use policy::cost::device::{Op, Vop};
-use policy::device::{self, Device, Io};
+use policy::device::{self, Io};
 use policy::dispatch::{Allocation, Dispatch, DispatchOptions, Next, Terms, Ticket};
 use policy::{Cost, Nanos, PrincipalId, Promise};
 use workload::rng::Rng;
@@ -56,16 +57,6 @@ struct Moving {
     since: Nanos,
 }
 
-/// One disk.
-#[derive(Debug)]
-struct Arm {
-    device: Device,
-    /// When it is looked at again, if at all.
-    look_at: Nanos,
-    /// Where its log goes on.
-    log_at: u64,
-}
-
 /// Handlers, stages, and the disks behind them.
 #[derive(Debug)]
 pub(super) struct Disk {
@@ -109,11 +100,7 @@ impl Disk {
         let reserves = |tenant: &Tenant| tenant.promise.requests_per_s() > 0.0;
         let provides = spec.keeper.is_none() && spec.tenants.iter().any(reserves);
         let disks = wanted.disks.max(1) as usize;
-        let arm = |number: usize| Arm {
-            device: Device::new(&wanted.model, seed.wrapping_add(number as u64)),
-            look_at: Nanos::MAX,
-            log_at: 0,
-        };
+        let arm = |number: usize| Arm::new(&wanted.model, seed.wrapping_add(number as u64));
         Disk {
             handlers: Dispatch::new(handlers),
             handling: slab::Slab::new(),
@@ -146,6 +133,13 @@ impl Disk {
         }
         if let Some(provided) = &mut self.provided {
             provided.promise(principal, promise);
+        }
+    }
+
+    /// The disks take so many times as long from now on.
+    pub(super) fn slow(&mut self, now: Nanos, times: f64) {
+        for arm in &mut self.arms {
+            arm.slow(now, times);
         }
     }
 
@@ -373,7 +367,7 @@ impl World<'_> {
                             io,
                             since: now,
                         });
-                        disk.arms[arm].device.submit(now, tag as u64, io);
+                        disk.arms[arm].submit(now, tag as u64, io);
                     }
                 }
             }
@@ -391,7 +385,7 @@ impl World<'_> {
         for number in 0..disk.arms.len() {
             loop {
                 let arm = &mut disk.arms[number];
-                let tag = match arm.device.next(now) {
+                let tag = match arm.next(now) {
                     device::Event::Done { tag, .. } => tag,
                     device::Event::Idle => break,
                     device::Event::At(at) => {

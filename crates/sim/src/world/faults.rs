@@ -13,6 +13,11 @@ impl World<'_> {
         let node = &mut self.nodes[fault.node as usize];
         match fault.kind {
             FaultKind::Slow(factor) => node.slowness = if begins { factor } else { 1.0 },
+            FaultKind::SlowDisks(factor) => {
+                let disks = node.disk.iter_mut();
+                disks.for_each(|disk| disk.slow(now, if begins { factor } else { 1.0 }));
+                return self.work_device(fault.node);
+            }
             FaultKind::Pause => node.paused = begins,
             FaultKind::Dead if begins => {
                 let mut lost = node.die(now, self.spec);

@@ -1,6 +1,7 @@
 //! What happens: the events of a run, and the state they change.
 
 mod account;
+mod arm;
 mod backlog;
 mod control;
 mod disk;
