@@ -62,7 +62,11 @@ fn one_core(
     let ours = start(setup, vec![setup.server_core], any)?;
     let client = &[setup.client_core];
     for case in wanted {
-        let [ours, theirs] = [&ours, &theirs].map(|server| Side { server, client });
+        let [ours, theirs] = [("entremet", &ours), (rival, &theirs)].map(|(label, server)| Side {
+            label,
+            server,
+            client,
+        });
         compare(setup, rows, case, &case.name(rival), ours, theirs)?;
     }
     Ok(())
@@ -84,10 +88,12 @@ fn two_cores(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
     fill(setup, &redis, &case.streams(true))?;
     let ours = start(setup, cores.clone(), &case)?;
     let ours = Side {
+        label: "entremet",
         server: &ours,
         client: &cores,
     };
     let redis = Side {
+        label: "redis",
         server: &redis,
         client: &[setup.client_core],
     };
@@ -160,6 +166,7 @@ fn start(setup: &Setup, cores: Vec<usize>, case: &Case) -> Result<Server, Experi
 
 /// A server, and the cores that its client runs on.
 struct Side<'a> {
+    label: &'a str,
     server: &'a Server,
     client: &'a [usize],
 }
@@ -170,14 +177,14 @@ fn compare(
     case: &Case,
     name: &str,
     ours: Side<'_>,
-    redis: Side<'_>,
+    theirs: Side<'_>,
 ) -> Result<(), ExperimentError> {
     let (mut shots, mut baseline) = (Vec::new(), Vec::new());
     for _ in 0..setup.repeats {
         pin_client(ours.client);
         shots.push(shoot(setup, ours.server, &case.streams(false))?);
-        pin_client(redis.client);
-        baseline.push(shoot(setup, redis.server, &case.streams(true))?);
+        pin_client(theirs.client);
+        baseline.push(shoot(setup, theirs.server, &case.streams(true))?);
     }
     let ratios = shots
         .iter()
@@ -205,8 +212,10 @@ fn compare(
             "p99_us": of(shots, |shot| shot.percentile_us(99.0)),
         })
     };
-    let sides = format!("{}; {}", side("entremet", &shots), side("redis", &baseline));
-    let figures = json!({ "entremet": figures(&shots), "redis": figures(&baseline) });
+    let sides = [(ours.label, &shots), (theirs.label, &baseline)];
+    let figures = sides.map(|(label, shots)| (label.to_owned(), figures(shots)));
+    let figures = serde_json::Value::from_iter(figures);
+    let sides = sides.map(|(label, shots)| side(label, shots)).join("; ");
     rows.add(
         Row::new(name, Bound::AtLeast(case.least), ratios)
             .sides(sides)
