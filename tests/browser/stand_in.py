@@ -98,6 +98,23 @@ def device():
     }  # fmt: skip
 
 
+def cluster():
+    """A cluster as /api/cluster tells it: two nodes, of which one has no front, and a move."""
+    web = [{"at": "10.0.0.1:7001", "partitions": 6, "busy": 0.4}, {"at": "10.0.0.2:7001", "partitions": 2, "busy": 0.05}]
+    return {
+        "nodes": [
+            {"at": "10.0.0.1:7001", "slots": 10000, "partitions": 7, "fronts": ["10.0.0.1:6381"], "here": True, "busy": 0.75},
+            {"at": "10.0.0.2:7001", "slots": 6384, "partitions": 2, "fronts": [], "here": False, "busy": 0.05},
+        ],
+        "tenants": [
+            {"name": "web", "partitions": 8, "weight": 10.0, "weight_here": 7.5, "waits": True, "nodes": web},
+            {"name": "<b>batch</b>", "partitions": 1, "weight": 1.0, "weight_here": 1.0, "waits": False, "nodes": [{"at": "10.0.0.1:7001", "partitions": 1, "busy": 0.35}]},
+        ],
+        "tenants_total": 2,
+        "moves": [{"slots": "7-90", "tenants": ["web"], "from": "10.0.0.1:7001"}],
+    }  # fmt: skip
+
+
 def tenant_device():
     """One tenant's part of it, as /api/tenants tells it."""
     used = [("put", "log", 60.0), ("none", "flush", 30.0), ("get", "get", 10.0)]
@@ -116,6 +133,7 @@ class StandIn:
         self.silent, self.streams = False, True
         self.state, self.reason = "ready", None
         self.device, self.doubt = None, None
+        self.cluster = None
         self.past = []
         self.newcomers = tenant("(newcomers)")
         self.stopped = threading.Event()
@@ -178,6 +196,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.answer((WEB / name).read_bytes() if name else b"", TYPES[name.rsplit(".", 1)[-1]] if name else "text/plain", 200 if name else 404)
         elif path == "/api/delays":
             self.answer(json.dumps(delays()).encode(), "application/json")
+        elif path.startswith("/api/cluster"):
+            self.answer(json.dumps(server.cluster).encode(), "application/json")
         elif path == "/api/history":
             self.answer(json.dumps({"steps": server.past}).encode(), "application/json")
         elif path.startswith("/api/live"):

@@ -5,7 +5,7 @@ import time
 import pytest
 from browser.conftest import DESK, PHONE, prefer, size
 from browser.page import ENTER, ESCAPE, TAB, Page
-from browser.stand_in import device, stage, tenant
+from browser.stand_in import cluster, device, stage, tenant
 
 from harness.waiting import eventually
 
@@ -62,6 +62,33 @@ def test_promises_are_held_against_what_was_measured_and_who_delays_whom_is_show
     text = page.text(".promises-panel")
     for part in ("p99 ≤ 20 ms in 10 s, up to 1500/s", "missed", "31.5 ms over 12 k, 1200/s", "95.0 %", "no data", "overdrawn by 40.0 %", "waiting for the disk 30 ms (100", "<b>batch</b> 24.5 ms (device)"):
         assert part in text, text
+    size(browser, PHONE)
+    assert page.overflow() == 0
+
+
+def test_the_cluster_is_shown_where_there_is_one(browser, stand_in):
+    server = stand_in([tenant("web", rate=900.0)])
+    page = Page(browser, server.url)
+    shown = "return !document.querySelector('.cluster-panel').hidden"
+    assert not page.js(shown), "there is none"
+    server.cluster = cluster()
+    eventually(lambda: page.js(shown) and "10.0.0.2:7001" in page.text(".cluster-panel"))
+    rows = "return [...document.querySelectorAll(arguments[0] + ' tbody tr')].map(row => [...row.children].map(cell => cell.textContent))"
+    assert page.js(rows, "[aria-label=Nodes]") == [
+        ["10.0.0.1:7001here", "75.0 %", "", "7", "10 k", "10.0.0.1:6381"],
+        ["10.0.0.2:7001", "5.0 %", "", "2", "6384", "none"],
+    ]
+    assert page.js(rows, "[aria-label=Partitions]") == [
+        ["web", "7.5 of 10", "6 · 40.0 %", "2 · 5.0 %"],
+        ["<b>batch</b>", "1 of 1", "1 · 35.0 %", ""],
+    ]
+    assert "2 nodes, 2 tenants" in page.text(".cluster-panel")
+    assert "Being moved: slots 7-90 of web, now at 10.0.0.1:7001." in page.text(".cluster-panel")
+    assert page.overflow() == 0
+    page.js("location.hash = '#/tenant/web'")
+    over = "[aria-label='Over all nodes']"
+    eventually(lambda: "10.0.0.2:7001" in (page.text(over) or ""))
+    assert "8 partitions, weight 7.5 here of 10, waits before a node" in page.text(over)
     size(browser, PHONE)
     assert page.overflow() == 0
 

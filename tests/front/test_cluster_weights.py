@@ -1,8 +1,11 @@
 """A tenant's weight is one of all fronts and nodes, and is where the tenant is served: who can be served at one node only has it there, and the others are made up for it."""
 
 import contextlib
+import json
 import re
 import threading
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytest
 
@@ -154,3 +157,42 @@ def test_one_front_divides_weights_over_nodes(make_cluster, before):
         eventually(most, 120, "it has most of the node where all that it has is")
         got = served_in(served, 6_000)
         assert part_of_first(got, node) > 0.75 and is_made_up_for(got, node), got
+
+
+def shown(front, name=""):
+    with urlopen(f"http://127.0.0.1:{front.admin_port}/api/cluster{name}", timeout=20) as answer:
+        return json.load(answer)
+
+
+def test_each_front_shows_the_whole_cluster(trio):
+    cluster, fronts = trio
+    lists = fill(fronts, WIDE)
+    served = {}
+    at = [f"127.0.0.1:{node.port}" for node in cluster.masters]
+    mine = {f"127.0.0.1:{node.port}": f"127.0.0.1:{front.aware}" for node, front in fronts.items()}
+    with flood(lists, WIDE, served):
+        for node, front in fronts.items():
+            # What is counted is told once a second, and is read once somebody looks.
+            busy = lambda node: (node.get("busy") or 0) > 0.01
+            view = eventually(lambda front=front: (seen := shown(front)) and all(map(busy, seen["nodes"])) and seen, 60, "all nodes are busy")
+            assert sorted(node["at"] for node in view["nodes"]) == sorted(at)
+            assert {node["at"]: node["fronts"] for node in view["nodes"]} == {place: [there] for place, there in mine.items()}
+            assert [node["at"] for node in view["nodes"] if node["here"]] == [f"127.0.0.1:{node.port}"]
+            assert sum(node["slots"] for node in view["nodes"]) == 16384
+            # The operator's one partition is somewhere, too.
+            assert sum(node["partitions"] for node in view["nodes"]) == 12 + 1 + 1 and view["tenants_total"] == 3
+            assert view["moves"] == [] and view["tenants"][0]["name"] == "wide", "who takes most comes first"
+            (wide,) = shown(front, "/wide")["tenants"]
+            assert wide["partitions"] == 12 == sum(part["partitions"] for part in wide["nodes"]) and wide["weight"] == 1.0
+            assert all(busy(part) for part in wide["nodes"])
+    slot = cluster.nodes[0].ask("CLUSTER", "KEYSLOT", "{@one}")
+    source = cluster.owner(slot)
+    target = next(node for node in cluster.masters if node is not source)
+    book = cluster.owner(cluster.nodes[0].ask("CLUSTER", "KEYSLOT", "{@}"))
+    book.ask("HSET", "{@}moves", slot, f"{source.id} {target.id} 1 - 0")
+    front = next(iter(fronts.values()))
+    (move,) = eventually(lambda: shown(front)["moves"], 60, "a move that was begun")
+    assert move["slots"] == str(slot) and "one" in move["tenants"] and move["from"] == f"127.0.0.1:{source.port}"
+    with pytest.raises(HTTPError) as refused:
+        shown(front, "/nobody")
+    assert refused.value.code == 404

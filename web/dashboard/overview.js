@@ -1,5 +1,6 @@
 // The first page: everybody.
 
+import { ClusterPanel } from "./cluster.js";
 import { DevicePanel } from "./device.js";
 import { h } from "./dom.js";
 import { Delays } from "./promises.js";
@@ -20,8 +21,9 @@ export class Overview {
     this.stages = new Stages();
     this.device = new DevicePanel();
     this.delays = new Delays();
+    this.cluster = new ClusterPanel();
     this.places = PLOTS.map(({ title }) => h("section.panel.plot-panel", { "aria-label": title }));
-    this.element = h("div.page.overview", {}, h("div.plots", {}, ...this.places), this.table.element, this.delays.element, this.stages.element, this.device.element);
+    this.element = h("div.page.overview", {}, h("div.plots", {}, ...this.places), this.table.element, this.delays.element, this.cluster.element, this.stages.element, this.device.element);
   }
 
   update(live) {
@@ -49,6 +51,7 @@ export class Overview {
     for (const plot of this.plots ?? []) plot.destroy();
     this.plots = undefined;
     this.delays.leave();
+    this.cluster.leave();
   }
 }
 

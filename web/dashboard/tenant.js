@@ -1,5 +1,6 @@
 // One tenant's page: what it does, its settings, where its time goes, who else is there.
 
+import { TenantCluster } from "./cluster.js";
 import { TenantDevice } from "./device.js";
 import { h, write } from "./dom.js";
 import { span } from "./overview.js";
@@ -54,6 +55,7 @@ export class TenantPage {
     this.held = h("dl.pairs");
     this.promises = new Promises();
     this.device = new TenantDevice();
+    this.cluster = new TenantCluster(name);
     this.stages = h("tbody");
     this.lines = h("tbody");
     this.others = h("tbody");
@@ -73,7 +75,8 @@ export class TenantPage {
         panel("Others with the largest shares", simple(["tenant", "rate req/s", "got %", "entitled to %", "queue"], this.others, "Others")),
         panel("Settings", this.settings),
         panel("Held", this.held),
-        this.device.element),
+        this.device.element,
+        this.cluster.element),
     );
     this.element = h("div.page", {}, h("div.title", {}, h("a.back", { href: "#/" }, "← All tenants"), h("h2.name", {}, name), this.badges), this.missing, this.content);
   }
@@ -164,6 +167,7 @@ export class TenantPage {
   leave() {
     for (const plot of this.plots ?? []) plot.destroy();
     this.plots = undefined;
+    this.cluster.leave();
   }
 }
 

@@ -109,6 +109,15 @@ impl Topology {
         self.owner(slot(key))
     }
 
+    /// How many slots each node has, in the order of [`Topology::nodes`].
+    pub fn slots(&self) -> Vec<u32> {
+        let mut slots = vec![0; self.nodes.len()];
+        for place in self.owners.iter().flatten() {
+            slots[usize::from(*place)] += 1;
+        }
+        slots
+    }
+
     /// Slots that nobody serves.
     pub fn unserved(&self) -> usize {
         self.owners.iter().filter(|owner| owner.is_none()).count()

@@ -1,5 +1,6 @@
 //! What the admin address shows of this server.
 
+mod cluster;
 mod device;
 mod promise;
 
@@ -12,9 +13,9 @@ use policy::words::Words;
 use policy::{Nanos, PrincipalId};
 use settings::tenant::{Setting, SETTINGS};
 use telemetry::{
-    Capacities, Connections, EngineLinks, EngineReplicas, Explanation, LargestTurn, Logins, Memory,
-    PrincipalSnapshot, ProcessUsage, ServerSnapshot, StageKind, StageSnapshot, State, Storage,
-    TenantDevice, TenantSetting, TenantSnapshot, TenantStage,
+    Capacities, ClusterView, Connections, EngineLinks, EngineReplicas, Explanation, LargestTurn,
+    Logins, Memory, PrincipalSnapshot, ProcessUsage, ServerSnapshot, StageKind, StageSnapshot,
+    State, Storage, TenantDevice, TenantSetting, TenantSnapshot, TenantStage,
 };
 
 use crate::shared::{Phase, Posted, Seen, Shared};
@@ -291,6 +292,10 @@ impl telemetry::AdminSource for Source {
             effect: setting.key.effect.into(),
         };
         SETTINGS.iter().map(one).collect()
+    }
+
+    fn cluster(&self, tenant: Option<&str>) -> Option<ClusterView> {
+        cluster::view(&self.shared, tenant)
     }
 
     fn explain(&self, tenant: &str) -> Option<Explanation> {

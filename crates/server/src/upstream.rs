@@ -15,6 +15,7 @@ mod lookout;
 mod rates;
 mod replicas;
 mod replication;
+mod survey;
 mod talk;
 mod tls;
 mod waits;
@@ -45,6 +46,8 @@ use lookout::Call;
 pub use lookout::Lookout;
 pub use rates::{House, Seen};
 pub use replicas::{Reading, Replica, Replicas};
+use survey::Survey;
+pub use survey::Told;
 use talk::{About, Talk};
 pub use tls::{in_words, EngineTls, Trust};
 pub use waits::{WaitingPlace, Waits};
@@ -180,6 +183,8 @@ pub struct Upstream {
     /// Which front is the home of what for clients of either kind; none: this one shows itself
     /// only.
     homes: RwLock<Both<Option<Arc<Homes>>>>,
+    /// What all fronts tell of the nodes.
+    pub survey: Survey,
     /// When the entries of all fronts were last read.
     fronts_read_at: AtomicU64,
     /// How many they are, with this one.
@@ -213,6 +218,7 @@ impl Upstream {
             catalogue: Catalogue::default(),
             took: Counted::default(),
             homes: RwLock::default(),
+            survey: Survey::default(),
             fronts_read_at: AtomicU64::new(0),
             fronts: AtomicU32::new(1),
             lookout: OnceLock::new(),

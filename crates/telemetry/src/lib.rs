@@ -12,6 +12,7 @@
 pub mod admin;
 pub mod api;
 mod class;
+mod cluster;
 mod device;
 mod error;
 pub mod exposition;
@@ -32,6 +33,7 @@ mod totals;
 mod upstream;
 
 pub use class::{Class, CLASSES};
+pub use cluster::{ClusterMove, ClusterNode, ClusterTenant, ClusterView, TenantAtNode};
 pub use device::{DeviceOperation, DeviceSnapshot, DeviceUse, RequestCost, TenantDevice};
 pub use error::TelemetryError;
 pub use histogram::{Histogram, BUCKETS};

@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::cluster::ClusterView;
 use crate::device::{DeviceSnapshot, TenantDevice};
 use crate::promise::{Explanation, PromiseSnapshot};
 use crate::shares::Capacities;
@@ -28,6 +29,8 @@ pub trait AdminSource: Send + Sync + 'static {
     fn newcomers(&self) -> TenantSnapshot;
     /// Every stage of every core.
     fn stages(&self) -> Vec<StageSnapshot>;
+    /// The cluster behind the server, if there is one; with this tenant only, if one is named.
+    fn cluster(&self, tenant: Option<&str>) -> Option<ClusterView>;
 }
 
 /// Whether the server serves; anything but `Ready` makes `/readyz` answer 503 with the reason.

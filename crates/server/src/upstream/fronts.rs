@@ -156,6 +156,7 @@ impl<'u> Round<'u> {
         if self.asked.is_due(now) {
             let asked = self.asked.tell(&seen, self.upstream.took.take(), now);
             book.ask(&[b"HSET", DEMAND, me.as_bytes(), asked.as_bytes()])?;
+            self.upstream.survey.go(book, now)?;
         }
         Ok(())
     }

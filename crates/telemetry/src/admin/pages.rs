@@ -45,6 +45,7 @@ const FILES: &[File] = &[
     file!("table.js", SCRIPT, "dashboard/table.js"),
     file!("stages.js", SCRIPT, "dashboard/stages.js"),
     file!("tenant.js", SCRIPT, "dashboard/tenant.js"),
+    file!("cluster.js", SCRIPT, "dashboard/cluster.js"),
     file!("device.js", SCRIPT, "dashboard/device.js"),
     file!("pairs.js", SCRIPT, "dashboard/pairs.js"),
     file!("promises.js", SCRIPT, "dashboard/promises.js"),

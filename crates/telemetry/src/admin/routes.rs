@@ -12,6 +12,7 @@ use axum::{Json, Router};
 use super::guard::{self, Guard};
 use super::{events, gather, pages, Shared};
 use crate::api::{ErrorText, ErrorView, HistogramsView, ServerView, TenantView};
+use crate::cluster::ClusterView;
 use crate::live::view::PastView;
 use crate::metrics::render;
 use crate::model::{State, TenantSnapshot};
@@ -34,6 +35,8 @@ pub(super) fn router(shared: Arc<Shared>, guard: Arc<Guard>) -> Router {
         .route("/api/tenants/{name}", get(tenant))
         .route("/api/histograms", get(histograms))
         .route("/api/delays", get(delays))
+        .route("/api/cluster", get(cluster))
+        .route("/api/cluster/{name}", get(cluster_tenant))
         .route("/api/explain/{name}", get(explain))
         .route("/api/stages", get(stages))
         .route("/api/history", get(history))
@@ -106,6 +109,20 @@ async fn explain(Extract(shared): Source, Path(name): Path<String>) -> Response 
     match shared.source.explain(&name) {
         Some(explanation) => Json(explanation).into_response(),
         None => no_such_tenant(&name, format!("/api/explain/{name}")),
+    }
+}
+
+/// `null` where no cluster stands behind the server.
+async fn cluster(Extract(shared): Source) -> Json<Option<ClusterView>> {
+    Json(shared.source.cluster(None))
+}
+
+async fn cluster_tenant(Extract(shared): Source, Path(name): Path<String>) -> Response {
+    match shared.source.cluster(Some(&name)) {
+        Some(view) if view.tenants.is_empty() => {
+            no_such_tenant(&name, format!("/api/cluster/{name}"))
+        }
+        view => Json(view).into_response(),
     }
 }
 

@@ -6,6 +6,7 @@ use super::frame::TENANTS_MAX;
 use super::reading::LATENCIES_MAX;
 use super::view::LiveView;
 use super::*;
+use crate::cluster::ClusterView;
 use crate::model::{
     Connections, Memory, PrincipalSnapshot, ServerSnapshot, StageSnapshot, State, Storage,
     TenantSnapshot, TenantStage,
@@ -88,6 +89,10 @@ impl AdminSource for Said {
 
     fn stages(&self) -> Vec<StageSnapshot> {
         self.stages.lock().clone()
+    }
+
+    fn cluster(&self, _: Option<&str>) -> Option<ClusterView> {
+        None
     }
 }
 

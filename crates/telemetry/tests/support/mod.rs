@@ -10,11 +10,12 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use telemetry::admin::{start, Access, AdminHandle, AdminOptions};
 use telemetry::{
-    AdminSource, Capacities, CertificateSnapshot, Class, Connections, ControlSnapshot, Delay,
-    DeviceOperation, DeviceSnapshot, DeviceUse, Explanation, LateTime, Logins, Memory, PartSpent,
-    PrincipalSnapshot, PromiseKept, PromiseSnapshot, PromiseWindow, Registry, Request, RequestCost,
-    ServerSnapshot, SlowRequest, StageSnapshot, State, Storage, TenantDevice, TenantSetting,
-    TenantSnapshot, TenantStage,
+    AdminSource, Capacities, CertificateSnapshot, Class, ClusterMove, ClusterNode, ClusterTenant,
+    ClusterView, Connections, ControlSnapshot, Delay, DeviceOperation, DeviceSnapshot, DeviceUse,
+    Explanation, LateTime, Logins, Memory, PartSpent, PrincipalSnapshot, PromiseKept,
+    PromiseSnapshot, PromiseWindow, Registry, Request, RequestCost, ServerSnapshot, SlowRequest,
+    StageSnapshot, State, Storage, TenantAtNode, TenantDevice, TenantSetting, TenantSnapshot,
+    TenantStage,
 };
 
 /// Says what a server might say.
@@ -128,6 +129,36 @@ impl AdminSource for Fake {
             name: "(newcomers)".into(),
             ..Default::default()
         }
+    }
+
+    fn cluster(&self, tenant: Option<&str>) -> Option<ClusterView> {
+        let at = String::from("10.0.0.1:7001");
+        let (busy, partitions) = (Some(0.25), 3);
+        let node = ClusterNode {
+            at: at.clone(),
+            busy,
+            ..Default::default()
+        };
+        let web = ClusterTenant {
+            name: "web".into(),
+            nodes: vec![TenantAtNode {
+                at: at.clone(),
+                partitions,
+                busy,
+            }],
+            ..Default::default()
+        };
+        let known = tenant.is_none_or(|name| name == web.name);
+        Some(ClusterView {
+            nodes: vec![node],
+            tenants: known.then_some(web).into_iter().collect(),
+            tenants_total: 1,
+            moves: vec![ClusterMove {
+                slots: "7-90".into(),
+                tenants: vec!["web".into()],
+                from: Some(at),
+            }],
+        })
     }
 
     fn stages(&self) -> Vec<StageSnapshot> {

@@ -1,0 +1,75 @@
+//! The cluster behind a server (`GET /api/cluster`).
+
+use serde::{Deserialize, Serialize};
+
+/// `GET /api/cluster`: what stands where, and what asks most.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClusterView {
+    /// Nodes that have slots.
+    pub nodes: Vec<ClusterNode>,
+    /// Tenants, those that take most first; 100 at most.
+    pub tenants: Vec<ClusterTenant>,
+    /// How many there are.
+    pub tenants_total: u64,
+    /// Slots that are being moved.
+    pub moves: Vec<ClusterMove>,
+}
+
+/// A node.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClusterNode {
+    /// `host:port`, as fronts reach it.
+    pub at: String,
+    /// Slots that it has.
+    pub slots: u32,
+    /// Partitions of all tenants that it has.
+    pub partitions: u64,
+    /// Fronts that stand before it, as clients reach them.
+    pub fronts: Vec<String>,
+    /// This server stands before it.
+    pub here: bool,
+    /// The part of the time that it works for all fronts, 0 to 1, as they count it. Left out where
+    /// nobody tells: this front is no one of several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy: Option<f64>,
+}
+
+/// A tenant over all nodes (`GET /api/cluster/{name}` has one).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClusterTenant {
+    /// Its name.
+    pub name: String,
+    /// How many partitions its keys have.
+    pub partitions: u16,
+    /// Its weight, of all fronts.
+    pub weight: f64,
+    /// Its weight at this front.
+    pub weight_here: f64,
+    /// Something of it waits before a node most of the time, at some front.
+    pub waits: bool,
+    /// Its partitions by node.
+    pub nodes: Vec<TenantAtNode>,
+}
+
+/// A tenant's part of a node.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TenantAtNode {
+    /// The node, `host:port`.
+    pub at: String,
+    /// Partitions of it there.
+    pub partitions: u16,
+    /// The part of the node's time that these take, 0 to 1; left out as for nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy: Option<f64>,
+}
+
+/// Slots that are being moved.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClusterMove {
+    /// A slot, or the first and the last (`7-90`).
+    pub slots: String,
+    /// Tenants that have partitions in them.
+    pub tenants: Vec<String>,
+    /// The node that has them still, `host:port`.
+    pub from: Option<String>,
+}
