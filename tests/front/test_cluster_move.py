@@ -340,6 +340,55 @@ def test_a_source_that_fails_over_in_the_middle_is_followed(make_cluster, before
         eventually(lambda: all_there(alpha, 300), 30, "all keys are there")
 
 
+def half_at_a_target_that_dies(make_cluster, before):
+    """A move of which half of the keys have gone when their node dies; its replica has them and its place. Returns the cluster and its front, the slot, who has it, who died, who has the keys, and a third."""
+    cluster, server, slot, source, _ = alpha_at(make_cluster, before, replicas=1)
+    keeper = cluster.owner(slot_of(cluster, "{@}"))
+    target = next(node for node in others(cluster, source) if node is not keeper)
+    third = next(node for node in others(cluster, source) if node is not target)
+    with server.wire(ALPHA) as alpha:
+        fill(alpha, 300)
+    target.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", source.id)
+    source.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", target.id)
+    keeper.ask("HSET", "{@}moves", slot, f"{source.id} {target.id} 1 - 0")
+    keys = source.ask("CLUSTER", "GETKEYSINSLOT", slot, 150)
+    source.ask("MIGRATE", "127.0.0.1", target.port, "", 0, 10_000, "KEYS", *keys)
+    replica = cluster.replicas[cluster.masters.index(target)]
+    eventually(lambda: set(keys) <= replica.keys(), 30, "the replica has all of it")
+    its = next(begin for begin, _, master, *_ in source.ask("CLUSTER", "SLOTS") if master[1] == target.port)
+    target.kill()
+    followed = lambda: all(node.port_of(its) == replica.port for node in (source, third, replica))
+    eventually(followed, 60, "the replica takes over")
+    return cluster, server, slot, source, target, replica, third
+
+
+@pytest.mark.parametrize("how", ["drain", "move", "resume", "forgotten"])
+def test_keys_at_a_target_that_died_are_followed_to_who_has_its_place(how, make_cluster, before):
+    cluster, server, slot, source, target, replica, third = half_at_a_target_that_dies(make_cluster, before)
+    if how == "forgotten":
+        # As after a failover of the source: what went is nowhere that clients look.
+        source.ask("CLUSTER", "SETSLOT", slot, "STABLE")
+        cluster.owner(slot_of(cluster, "{@}")).ask("DEL", "{@}moves")
+    mends = f"entremet cluster move {slot} --to {place(replica)}"
+    status, said = cluster.entremet("check")
+    assert status == 1 and f"150 keys of slot {slot} (alpha) are at {place(replica)}" in said and mends in said, said
+    for node in (third, source):
+        status, said = cluster.entremet("move", "alpha", "--to", place(node))
+        assert status == 1 and f"150 keys of slot {slot} are at {place(replica)}" in said and mends in said, said
+    words = {"drain": ("drain", place(source)), "resume": ("move", "--resume")}
+    status, said = cluster.entremet(*words.get(how, ("move", "alpha", "--to", place(replica))))
+    assert status == 0 and replica.port_of(slot) == replica.port, said
+    with server.wire(ALPHA, timeout=60) as alpha:
+        eventually(lambda: all_there(alpha, 300), 30, "all keys are there")
+        # The old node comes back as a replica of who has its place.
+        target.start()
+        eventually(lambda: target.attempt("CLUSTER", "REPLICATE", replica.id) == b"OK", 30, "it has its master")
+        eventually(lambda: cluster.entremet("check") == (0, "nothing is wrong\n"), 30, "nothing is wrong")
+        status, said = cluster.entremet("move", "alpha", "--to", place(third))
+        assert status == 0 and all_there(alpha, 300), said
+        assert cluster.entremet("check") == (0, "nothing is wrong\n")
+
+
 def test_status_and_check_say_what_is_where_and_what_is_wrong(make_cluster, before):
     cluster = make_cluster()
     before(cluster, tenants=BOTH)

@@ -35,6 +35,7 @@ mod say;
 mod series;
 mod slots;
 mod status;
+mod strays;
 mod survey;
 mod what;
 

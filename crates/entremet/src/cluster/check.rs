@@ -11,6 +11,8 @@ use super::book::Book;
 use super::intent::{Intent, LEASE_NS};
 use super::nodes::{Open, Views};
 use super::reach::Nodes;
+use super::slots::Slots;
+use super::strays::{strays, Stray};
 use super::what::slots_with;
 use super::{AtArgs, Failure};
 
@@ -30,17 +32,25 @@ pub fn run(at: &AtArgs) -> Result<(), Failure> {
     // Whoever is at a move says so within this time; and news has gone round.
     let until = Instant::now() + Duration::from_nanos(LEASE_NS);
     let mut moves = before.clone();
-    while (!moves.is_empty() || views.dispute(None).is_some()) && Instant::now() < until {
+    let mut astray = strays(&mut nodes, &views, Slots::all())?;
+    let settled = |moves: &[Intent], views: &Views, astray: &[Stray]| {
+        moves.is_empty() && views.dispute(None).is_none() && astray.is_empty()
+    };
+    while !settled(&moves, &views, &astray) && Instant::now() < until {
         thread::sleep(LOOK_EVERY);
         views = nodes.views()?;
         moves = book.moves(&mut nodes)?;
+        astray = strays(&mut nodes, &views, Slots::all())?;
     }
     let at_work = |begun: &Intent| {
         let old = before.iter().find(|old| old.slots == begun.slots);
         begun.mover.is_some() && old != Some(begun)
     };
     let (going, left): (Vec<Intent>, Vec<Intent>) = moves.into_iter().partition(at_work);
-    let wrong = wrong(&views, &going, &left, &tenants);
+    let mut wrong = wrong(&views, &going, &left, &tenants);
+    let moving = |slot| going.iter().any(|begun| begun.slots.has(slot));
+    let astray = astray.iter().filter(|stray| !moving(stray.slot));
+    wrong.extend(astray.filter_map(|stray| stray_says(stray, &views, &left, &tenants)));
     let mut out = io::stdout().lock();
     for begun in &going {
         writeln!(
@@ -113,6 +123,26 @@ fn wrong(
     wrong
 }
 
+/// The line for keys that no client sees; none: they are on their way to where they are, which has
+/// a line already.
+fn stray_says(
+    stray: &Stray,
+    views: &Views,
+    left: &[Intent],
+    tenants: &[(String, Space)],
+) -> Option<String> {
+    let (slot, at) = (stray.slot, views.at(&stray.at));
+    let comes = |begun: &Intent| begun.slots.has(slot) && begun.to == stray.at;
+    let known = left.iter().any(comes) || views.open_at(&stray.at, slot).is_some();
+    (!known).then(|| {
+        format!(
+            "{} keys of {} are at {at}, which does not have it: clients do not see them, until entremet cluster move {slot} --to {at}",
+            stray.keys,
+            slots_with(slot.into(), tenants)
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::nodes::View;
@@ -151,6 +181,16 @@ mod tests {
         assert!(wrong(&open, std::slice::from_ref(&begun), &[], &[]).is_empty());
         let said = wrong(&open, &[], &[begun], &[]);
         assert!(said.len() == 1 && said[0].contains("--resume"), "{said:?}");
+        let stray = |at: &String| Stray {
+            slot: 7,
+            at: at.clone(),
+            keys: 3,
+        };
+        let said = stray_says(&stray(&b), &good, &[], &[]).expect("a line");
+        assert!(said.starts_with("3 keys of slot 7 are at h:2"), "{said}");
+        assert!(said.ends_with("entremet cluster move 7 --to h:2"), "{said}");
+        let begun = Intent::read("7", &format!("{a} {b} 1 - 0")).expect("an intent");
+        assert_eq!(stray_says(&stray(&b), &good, &[begun], &[]), None);
         let said = wrong(&views("8193-16383", ""), &[], &[], &[]);
         assert!(
             said[0].starts_with("1 slots are at no node, the first is 8192"),

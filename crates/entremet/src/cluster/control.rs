@@ -22,6 +22,7 @@ use super::nodes::Views;
 use super::reach::Nodes;
 use super::say::Say;
 use super::slots::Slots;
+use super::strays::heir;
 use super::survey::sizes;
 use super::{ControlArgs, Failure};
 
@@ -216,8 +217,12 @@ impl<'a> Control<'a> {
             if self.stops() {
                 break;
             }
-            let order = self.order(one.slots, one.to, LOAD);
-            let looked = order.look(&mut self.nodes, tenants);
+            let looked = self.nodes.views().and_then(|views| {
+                let to = heir(&mut self.nodes, &views, &one)?;
+                let to = to.unwrap_or_else(|| one.to.clone());
+                let order = self.order(one.slots, to, LOAD);
+                order.look(&mut self.nodes, tenants)
+            });
             match looked.and_then(|looked| looked.carry_out(&mut self.nodes, &self.stop)) {
                 Ok(done) => self.tell(book, &format!("{}; it was begun before", done.line))?,
                 Err(why) => self.say.why(&format!(

@@ -21,6 +21,7 @@ use super::reach::Nodes;
 use super::say::Say;
 use super::series::{asked, bytes_in, memory, orders, used, Series, ROW};
 use super::slots::{rows, Slots};
+use super::strays::{heir, strays};
 use super::survey::{refuse_large, room, Survey};
 use super::what::slots_with;
 use super::{DrainArgs, Failure};
@@ -102,6 +103,14 @@ impl Drain<'_> {
             self.asked = Some(asked);
         }
         let wanted = self.divide(&node, &targets, &pieces, &surveys)?;
+        let mut orders = orders(wanted, &surveys, self.args.allow.get());
+        // What has keys elsewhere first comes to where they are.
+        for stray in strays(&mut self.nodes, &views, Slots::all())? {
+            let order = orders.iter_mut().find(|order| order.slots.has(stray.slot));
+            if let Some(order) = order {
+                order.to = stray.at;
+            }
+        }
         let mut survey = Survey::default();
         for one in surveys.values() {
             survey.keys += one.keys;
@@ -112,7 +121,7 @@ impl Drain<'_> {
             slots.collect::<Vec<_>>()
         });
         Ok(Work {
-            orders: orders(wanted, &surveys, self.args.allow.get()),
+            orders,
             partitions: partitions.filter(|slot| node.has(*slot)).count(),
             survey,
             views,
@@ -312,7 +321,8 @@ impl Drain<'_> {
     }
 
     /// Brings to their end moves that were begun and that nobody is at, wherever they are. Those
-    /// whose target is gone come to another. True: there were some.
+    /// whose target is gone come to whoever has the keys that went there; without such, to another.
+    /// True: there were some.
     fn finish(
         &mut self,
         lead: &Lead,
@@ -327,11 +337,12 @@ impl Drain<'_> {
         let leaving = BTreeSet::from([self.node.id.clone()]);
         let targets = self.targets(&views, &leaving)?;
         let other = targets.iter().min_by_key(|node| node.slots());
-        let wanted = begun.into_iter().map(|one| {
-            let gone = views.master(&one.to).is_none();
-            let other = other.filter(|_| gone).map(|node| node.id.clone());
-            (one.slots, other.unwrap_or(one.to))
-        });
+        let mut wanted = Vec::with_capacity(begun.len());
+        for one in begun {
+            let to = heir(&mut self.nodes, &views, &one)?;
+            let to = to.or(other.map(|node| node.id.clone())).unwrap_or(one.to);
+            wanted.push((one.slots, to));
+        }
         let mut orders = orders(wanted, &BTreeMap::new(), self.args.allow.get());
         for order in &mut orders {
             order.known = None;

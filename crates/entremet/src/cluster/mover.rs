@@ -11,8 +11,9 @@ use super::intent::Intent;
 use super::moving::Allow;
 use super::nodes::{Open, Views};
 use super::pace::{takes, Pace, KEYS_MAX};
-use super::plan::{next, plan, Plan, Step, Way};
+use super::plan::{next, Plan, Step, Way};
 use super::reach::{strange, time_of, Nodes};
+use super::strays::planned;
 use super::survey::{counts, keys_of, sizes_of, too_late};
 use super::Failure;
 use crate::client::{ClientError, Reply, Words};
@@ -94,11 +95,11 @@ impl<'m> Mover<'m> {
         // Whoever was at it may have come further meanwhile.
         let moves = book.moves(nodes)?;
         let views = nodes.agreed(Some(plan.slots))?;
-        match self::plan(plan.slots, &plan.to, &views, &moves) {
+        match planned(nodes, (plan.slots, &plan.to), &views, &moves) {
             Ok(now) => plan = now,
             Err(why) => {
                 book.give_up(nodes, &lease)?;
-                return Err(why.into());
+                return Err(why);
             }
         }
         Ok(Self {

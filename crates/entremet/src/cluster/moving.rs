@@ -12,9 +12,10 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use super::book::Book;
 use super::mover::{Moved, Mover};
 use super::nodes::{Node, Views};
-use super::plan::{named, plan, Plan, Way};
+use super::plan::{named, Plan, Way};
 use super::reach::Nodes;
 use super::slots::Slots;
+use super::strays::{heir, planned};
 use super::survey::{refuse, Survey};
 use super::what::slots_with;
 use super::{Failure, MoveArgs};
@@ -42,8 +43,13 @@ pub fn run(args: &MoveArgs) -> Result<(), Failure> {
             let moves = book.moves(&mut nodes)?;
             moves
                 .into_iter()
-                .map(|begun| (begun.slots, begun.to))
-                .collect()
+                .map(|begun| {
+                    Ok((
+                        begun.slots,
+                        heir(&mut nodes, &views, &begun)?.unwrap_or(begun.to),
+                    ))
+                })
+                .collect::<Result<Vec<_>, Failure>>()?
         }
     };
     if wanted.is_empty() {
@@ -141,13 +147,13 @@ impl Order {
         let moves = Book::find(&views)?.moves(nodes)?;
         if views.master(&self.to).is_none() {
             return Err(format!(
-                "{slots} {} on the way to {}, which is not there any more: move them to another node",
+                "{slots} {} on the way to {}, which is gone, and no other node has keys that went there; to go on without: entremet cluster move --to NODE",
                 slots.are(),
                 views.at(&self.to)
             )
             .into());
         }
-        let plan = plan(slots, &self.to, &views, &moves)?;
+        let plan = planned(nodes, (slots, &self.to), &views, &moves)?;
         let source = views.master(&plan.from);
         let survey = match (&self.known, source) {
             (Some(known), _) => known.clone(),

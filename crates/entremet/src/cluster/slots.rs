@@ -19,6 +19,14 @@ impl Slots {
         (first <= last && last < SLOTS).then_some(Self { first, last })
     }
 
+    /// All that there are.
+    pub fn all() -> Self {
+        Self {
+            first: 0,
+            last: SLOTS - 1,
+        }
+    }
+
     /// The first of them.
     pub fn first(self) -> u16 {
         self.first
