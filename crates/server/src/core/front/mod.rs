@@ -19,6 +19,7 @@ mod channels;
 mod claim;
 mod come;
 mod encode;
+mod later;
 mod link;
 mod links;
 mod listen;
@@ -56,6 +57,7 @@ use crate::shared::Shared;
 use crate::tenants::{ConnectionKey, Tenant};
 use crate::upstream::{Took, Upstream};
 use claim::Claim;
+use later::Later;
 use links::LinkId;
 use nodes::Nodes;
 pub use rewrite::Rewritten;
@@ -113,6 +115,8 @@ pub struct Forward {
     hops: u32,
     /// When the first of them did.
     sent_on_at: Nanos,
+    /// It was tried again so often after a while.
+    tries: u32,
 }
 
 impl Forward {
@@ -146,6 +150,7 @@ impl Forward {
             unblocks: None,
             hops: 0,
             sent_on_at: 0,
+            tries: 0,
         }
     }
 
@@ -197,8 +202,8 @@ pub struct Front {
     spaces: Vec<Option<Arc<Space>>>,
     /// Which front is the home of what for clients of either kind.
     homes: Both<Option<Arc<Homes>>>,
-    /// Requests that are to be tried again, and when.
-    later: Vec<(Nanos, Forward)>,
+    /// Requests that are to be tried again.
+    later: Later<Forward>,
     /// Who has moved something large of late.
     sizes: Sizes,
     /// Links that have something to send.
@@ -232,7 +237,7 @@ impl Front {
             table: found.table,
             spaces: Vec::new(),
             homes,
-            later: Vec::new(),
+            later: Later::new(),
             sizes: Sizes::default(),
             flushes: Vec::new(),
             reads: Vec::new(),

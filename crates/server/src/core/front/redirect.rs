@@ -4,6 +4,7 @@
 use front::Elsewhere;
 use policy::Nanos;
 
+use super::later::pause_ns;
 use super::scripts::script_to;
 use super::{Forward, Front};
 use crate::connection::Alone;
@@ -12,9 +13,6 @@ use crate::core::Core;
 /// A request that was sent on so often is tried again only after a while: two nodes may each take
 /// the other for the owner while a slot moves.
 const HOPS_AT_ONCE: u32 = 4;
-
-/// Keys of one request are on both sides of a move for about as long.
-const AGAIN_AFTER_NS: Nanos = 5_000_000;
 
 /// The text of an error: nodes go on sending a request to each other, at last one to `elsewhere`.
 fn disagree(node: &str, elsewhere: &Elsewhere) -> String {
@@ -102,9 +100,10 @@ impl Core {
     }
 
     /// A request is tried again after a while.
-    pub(super) fn try_later(&mut self, front: &mut Front, forward: Forward, now: Nanos) {
-        let at = now + AGAIN_AFTER_NS;
-        front.later.push((at, forward));
+    pub(super) fn try_later(&mut self, front: &mut Front, mut forward: Forward, now: Nanos) {
+        let at = now + pause_ns(forward.tries);
+        forward.tries += 1;
+        front.later.push(at, forward);
         self.agenda.wake_by(at);
     }
 
@@ -113,18 +112,15 @@ impl Core {
         let Some(mut front) = self.front.take() else {
             return;
         };
-        let later = std::mem::take(&mut front.later);
-        let (due, still): (Vec<_>, Vec<_>) = later.into_iter().partition(|(at, _)| *at <= now);
-        front.later = still;
-        if let Some(at) = front.later.iter().map(|(at, _)| *at).min() {
-            self.agenda.wake_by(at);
-        }
-        for (_, mut forward) in due {
+        while let Some(mut forward) = front.later.due(now) {
             forward.asking = false;
             if let Some(place) = forward.slot.and_then(|slot| front.nodes.at_slot(slot)) {
                 forward.node = place;
             }
             self.line_up_again(forward);
+        }
+        if let Some(at) = front.later.next_at() {
+            self.agenda.wake_by(at);
         }
         self.front = Some(front);
     }

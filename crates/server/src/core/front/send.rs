@@ -14,13 +14,7 @@ impl Core {
     /// Starts as many requests for nodes of a cluster as their stages allow, and sends what the
     /// links have gathered.
     pub(in crate::core) fn release_requests(&mut self, now: Nanos) {
-        if self
-            .front
-            .as_ref()
-            .is_some_and(|front| !front.later.is_empty())
-        {
-            self.try_again(now);
-        }
+        self.try_again(now);
         for place in 0..self.beyond.len() {
             loop {
                 let next = self.beyond[place].stage().next(now);

@@ -91,6 +91,7 @@ impl Core {
             pieces: smallvec![bytes.into()],
             asking: false,
             hops: 0,
+            tries: 0,
             ..forward
         };
         // The place that its last step had may have been taken meanwhile.
