@@ -35,8 +35,12 @@ def owner(cluster, tenant):
 
 @pytest.fixture
 def trio(make_cluster, before_node):
+    return of_three(make_cluster, before_node)
+
+
+def of_three(make_cluster, before_node, **shape):
     """Three engines, a front before each, and two tenants whose data is all at the same engine."""
-    cluster = make_cluster()
+    cluster = make_cluster(**shape)
     some = (Tenant(f"tenant{number}") for number in count())
     at_first = (tenant for tenant in some if owner(cluster, tenant) is cluster.masters[0])
     pair = next(at_first), next(at_first)
@@ -236,6 +240,20 @@ def test_without_fresh_figures_nothing_moves(trio, control):
         # All tell what they are asked for again.
         says(process, "has gone from", 120)
     assert owner(cluster, pair[0]) is not owner(cluster, pair[1])
+
+
+def test_it_goes_on_after_a_failover_though_the_lost_node_is_named_still(make_cluster, before_node, control):
+    cluster, fronts, pair = of_three(make_cluster, before_node, replicas=1)
+    fill(fronts[0], pair)
+    lost = next(node for node in cluster.masters[1:] if node is not cluster.owner(cluster.nodes[0].ask("CLUSTER", "KEYSLOT", "{@}")))
+    process = control(cluster, *OFTEN)
+    lost.kill()
+    says(process, f"{place(lost)} is away")
+    with flood(fronts[0], pair, {}):
+        says(process, f"{place(lost)} is away still; others serve all slots", 120)
+        says(process, "has gone from", 120)
+    assert owner(cluster, pair[0]) is not owner(cluster, pair[1])
+    assert f"{place(lost)} is away" in cluster.entremet("check")[1]
 
 
 def test_it_makes_room_for_a_drain_and_moves_nothing_back(trio, control):

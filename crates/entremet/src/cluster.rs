@@ -33,6 +33,7 @@ mod plan;
 mod reach;
 mod say;
 mod series;
+mod settled;
 mod slots;
 mod status;
 mod strays;

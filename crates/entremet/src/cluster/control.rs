@@ -18,9 +18,9 @@ use super::intent::Intent;
 use super::lead::Lead;
 use super::leaving::{leaving, unfinished};
 use super::moving::{told_to_stop, Allow, Order};
-use super::nodes::Views;
 use super::reach::Nodes;
 use super::say::Say;
+use super::settled::{settled, Away};
 use super::slots::Slots;
 use super::strays::heir;
 use super::survey::sizes;
@@ -89,6 +89,7 @@ struct Control<'a> {
     decider: Decider,
     /// None: nothing is to be changed.
     lead: Option<Lead>,
+    away: Away,
     /// What has moved lately was read.
     knows_rests: bool,
     /// When something last moved.
@@ -121,6 +122,7 @@ impl<'a> Control<'a> {
             figures: Figures::default(),
             decider: Decider::new(options, &args.except),
             lead,
+            away: Away::default(),
             knows_rests: false,
             moved_at: None,
             stop,
@@ -169,6 +171,9 @@ impl<'a> Control<'a> {
             return Ok(());
         };
         let views = self.nodes.views()?;
+        if let Some(news) = self.away.look(&views, Instant::now())? {
+            writeln!(io::stdout(), "{news}")?;
+        }
         settled(&views, &begun)?;
         let told = self.figures.told()?;
         let uses = self.figures.uses(&mut self.nodes, &views)?;
@@ -367,26 +372,6 @@ fn priced(args: &ControlArgs) -> Price {
     price(args.horizon.duration().as_secs_f64(), args.processor)
 }
 
-/// Nodes agree where slots are, all are there, and no slot is half at another node but those that
-/// were `begun`.
-fn settled(views: &Views, begun: &[Intent]) -> Result<(), String> {
-    if let Some(gone) = views.first.nodes.values().find(|node| node.gone) {
-        return Err(format!("{} is away", gone.at));
-    }
-    if let Some(what) = views.dispute(begun.first().map(|begun| begun.slots)) {
-        return Err(format!("nodes do not agree: {what}"));
-    }
-    let mut open = views.open();
-    let by_hand = open.find(|(slot, ..)| begun.iter().all(|begun| !begun.slots.has(*slot)));
-    match by_hand {
-        None => Ok(()),
-        Some((slot, id, _)) => Err(format!(
-            "slot {slot} is in the middle of a move at {} that another tool began: see `entremet cluster check`",
-            views.at(id)
-        )),
-    }
-}
-
 /// Slots, and when they moved, in seconds.
 fn read_rests(text: &str) -> Vec<(u32, u64)> {
     let pairs = text.split(' ').filter_map(|word| word.split_once(':'));
@@ -402,40 +387,7 @@ fn wall_ns() -> Nanos {
 
 #[cfg(test)]
 mod tests {
-    use super::super::nodes::View;
     use super::*;
-
-    /// Two nodes; `second` is what each says of the other, `open` what the first has open.
-    fn views(second: &str, open: &str) -> Views {
-        let [a, b] = ["a", "b"].map(|digit| digit.repeat(40));
-        let view = |me: &str, open: &str| {
-            let own = |id: &str| if id == me { "myself," } else { "" };
-            let text = format!(
-                "{a} h:1@9 {}master - 0 0 1 connected 0-8191 {open}\n{b} h:2@9 {}{second} - 0 0 2 connected 8192-16383\n",
-                own(&a),
-                own(&b)
-            );
-            View::read(&text, "h").expect("nodes")
-        };
-        Views {
-            first: view(&a, open),
-            by_master: [(a.clone(), view(&a, open)), (b.clone(), view(&b, ""))].into(),
-        }
-    }
-
-    #[test]
-    fn nothing_is_decided_while_nodes_are_not_settled() {
-        let b = "b".repeat(40);
-        let open = format!("[7->-{b}]");
-        let begun = Intent::read("7", &format!("{} {b} 1 - 0", "a".repeat(40)));
-        let begun: Vec<Intent> = begun.into_iter().collect();
-        assert_eq!(settled(&views("master", ""), &[]), Ok(()));
-        assert_eq!(settled(&views("master", &open), &begun), Ok(()));
-        let by_hand = settled(&views("master", &open), &[]).expect_err("open");
-        assert!(by_hand.contains("that another tool began"), "{by_hand}");
-        let gone = settled(&views("master,fail", ""), &[]).expect_err("gone");
-        assert_eq!(gone, "h:2 is away");
-    }
 
     #[test]
     fn what_has_moved_is_read() {
