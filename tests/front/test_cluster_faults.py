@@ -1,5 +1,6 @@
 """Slots that move, nodes that die or hang: clients of other nodes notice nothing, and nothing is mixed up or lost."""
 
+import subprocess
 import threading
 
 from harness.resp import encode
@@ -101,6 +102,64 @@ def test_a_request_in_the_middle_of_a_move_is_answered(make_cluster, before):
         assert alpha.read() == [b"1", b"4", b"3"]
         assert alpha.ask("FLUSHALL") == b"OK"
     assert not {key for key in cluster.keys() if key.startswith(b"{@alpha}")}
+
+
+def test_who_asks_for_several_keys_waits_for_no_timeout_while_they_move(make_cluster, before):
+    """A move of some seconds, and an engine that is given up after one: no client hears of either."""
+    cluster = make_cluster()
+    server = before(cluster, tenants=BOTH, engine_options='timeout = "1s"')
+    slot = cluster.nodes[0].ask("CLUSTER", "KEYSLOT", "{@alpha}x")
+    source = cluster.owner(slot)
+    target = next(node for node in cluster.masters if node is not source)
+    names = [f"key:{number}" for number in range(1_500)]
+    value = lambda name: f"{name}:{'y' * 10_000}".encode()
+    some = names[::75]
+    with server.wire(ALPHA, timeout=60) as alpha, server.wire(ALPHA, timeout=120) as whole, server.wire(ALPHA) as one:
+        for name in names:
+            alpha.send("SET", name, value(name))
+        assert all(alpha.read() == b"OK" for _ in names)
+        words = cluster.command("move", "alpha", "--to", f"127.0.0.1:{target.port}", "--allow-part", 1)
+        with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as mover:
+            on_its_way = lambda: source.ask("CLUSTER", "COUNTKEYSINSLOT", slot) < len(names)
+            eventually(on_its_way, 60, "keys go")
+            whole.raw(b"".join([encode("MULTI"), *(encode("STRLEN", name) for name in some), encode("SET", "new", "1"), encode("EXEC")]))
+            whole.send("MSET", some[0], value(some[0]), "newer", "2")
+            # Meanwhile what may be done key by key is.
+            rounds = 0
+            while mover.poll() is None:
+                assert alpha.ask("MGET", *some, "none") == [*map(value, some), None]
+                assert alpha.ask("EXISTS", *some, "none") == len(some)
+                assert alpha.ask("DEL", "none", "neither") == 0
+                assert one.ask("GET", some[0]) == value(some[0])
+                rounds += 1
+            said = mover.stdout.read()
+        assert mover.returncode == 0 and rounds > 1, said
+        # Or this has shown nothing.
+        assert float(said.split(" MB in ")[1].split()[0]) > 2, said
+        answers = [whole.read() for _ in range(len(some) + 4)]
+        assert answers[:-2] == [b"OK"] + [b"QUEUED"] * (len(some) + 1)
+        assert answers[-2] == [len(value(name)) for name in some] + [b"OK"] and answers[-1] == b"OK"
+        assert alpha.ask("MGET", *names, "new", "newer") == [*map(value, names), b"1", b"2"]
+
+
+def test_keys_that_nobody_brings_together_are_not_waited_for_for_ever(make_cluster, before):
+    cluster = make_cluster()
+    server = before(cluster, tenants=BOTH, engine_options='timeout = "1s"')
+    slot = cluster.nodes[0].ask("CLUSTER", "KEYSLOT", "{@alpha}x")
+    source = cluster.owner(slot)
+    target = next(node for node in cluster.masters if node is not source)
+    with server.wire(ALPHA, timeout=60) as alpha:
+        alpha.ask("MSET", *(word for number in range(10) for word in (f"k{number}", number)))
+        target.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", source.id)
+        source.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", target.id)
+        cluster.owner(cluster.nodes[0].ask("CLUSTER", "KEYSLOT", "{@}")).ask("HSET", "{@}moves", slot, f"{source.id} {target.id} 1 gone 7")
+        source.ask("MIGRATE", "127.0.0.1", target.port, "", 0, 10_000, "KEYS", *(f"{{@alpha}}k{number}" for number in range(0, 10, 3)))
+        for command, answer in (("MGET", [b"%d" % number for number in range(10)]), ("TOUCH", 10), ("EXISTS", 10)):
+            assert alpha.ask(command, *(f"k{number}" for number in range(10))) == answer
+        said = str(alpha.attempt("RENAME", "k0", "k1"))
+        assert "nobody is moving it" in said and said.endswith("see `entremet cluster check`"), said
+        assert alpha.ask("UNLINK", *(f"k{number}" for number in range(10))) == 10
+        assert alpha.ask("DBSIZE") == 0
 
 
 def test_keys_can_be_deleted_in_the_middle_of_a_move(make_cluster, before):

@@ -15,7 +15,7 @@ use crate::value::head;
 
 /// How the replies of the parts come together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Joins {
+pub(crate) enum Joins {
     /// `MGET`: a value for each key.
     Values,
     /// `DEL`, `UNLINK`, `EXISTS`, `TOUCH`: a number.
@@ -30,6 +30,18 @@ enum Joins {
     Names,
     /// `PUBSUB SHARDNUMSUB`: names, the same everywhere, each with a number, which are added up.
     Counts,
+}
+
+impl Joins {
+    /// Of a command that may be done in parts.
+    pub(crate) fn of(name: &str) -> Option<Self> {
+        Some(match name {
+            "mget" => Self::Values,
+            "del" | "unlink" | "exists" | "touch" => Self::Sum,
+            "mset" => Self::Done,
+            _ => return None,
+        })
+    }
 }
 
 /// What one partition is asked.
@@ -54,13 +66,11 @@ impl Command {
         args: &Args,
         space: &Space,
     ) -> Result<Option<(Gather, Vec<Part>)>, &'static str> {
-        let (joins, words) = match self.spec.name {
-            _ if space.parts() == 1 => return Ok(None),
-            "mget" => (Joins::Values, 1),
-            "del" | "unlink" | "exists" | "touch" => (Joins::Sum, 1),
-            "mset" => (Joins::Done, 2),
-            _ => return Ok(None),
+        let joins = Joins::of(self.spec.name).filter(|_| space.parts() > 1);
+        let Some(joins) = joins else {
+            return Ok(None);
         };
+        let words = if joins == Joins::Done { 2 } else { 1 };
         let mut keys = Places::new();
         for spec in &self.keys {
             spec.places(args, &mut keys)?;
@@ -144,6 +154,22 @@ impl Gather {
             left: nodes,
             came: Vec::with_capacity(nodes),
         }
+    }
+
+    /// For a request of so many keys that is one part so far; none: it is done as a whole.
+    #[must_use]
+    pub fn of_one(spec: &Spec, keys: usize) -> Option<Self> {
+        Some(Self {
+            joins: Joins::of(spec.name)?,
+            keys,
+            left: 1,
+            came: Vec::new(),
+        })
+    }
+
+    /// One of the parts has become two.
+    pub fn halved(&mut self) {
+        self.left += 1;
     }
 
     /// The reply of the part with these `keys` of the whole. True: it was the last.

@@ -5,6 +5,7 @@ use smallvec::smallvec;
 
 use crate::{frame, Draft, Space, Table, Value, Way};
 
+mod halves;
 mod walks;
 
 const COMMANDS: &[u8] = include_bytes!("tests/redis-7.0.15.resp");

@@ -12,6 +12,7 @@ mod fronts;
 mod links;
 mod look;
 mod lookout;
+mod moves;
 mod rates;
 mod replicas;
 mod replication;
@@ -44,6 +45,7 @@ use links::LinkCounts;
 use look::look_around;
 use lookout::Call;
 pub use lookout::Lookout;
+use moves::Moves;
 pub use rates::{House, Seen};
 pub use replicas::{Reading, Replica, Replicas};
 use survey::Survey;
@@ -178,6 +180,8 @@ pub struct Upstream {
     pub reading: Reading,
     /// Of a cluster: how many partitions each tenant has.
     catalogue: Catalogue,
+    /// Which of its slots somebody is moving.
+    pub moves: Moves,
     /// What partitions took of the time of nodes here, until it is told.
     pub took: Counted,
     /// Which front is the home of what for clients of either kind; none: this one shows itself
@@ -216,6 +220,7 @@ impl Upstream {
             busy: Busy::default(),
             reading: Reading::default(),
             catalogue: Catalogue::default(),
+            moves: Moves::default(),
             took: Counted::default(),
             homes: RwLock::default(),
             survey: Survey::default(),
@@ -315,6 +320,9 @@ impl Upstream {
     fn look(&self, talk: &mut Option<Talk>, house: &impl House, now: Nanos) -> bool {
         let other = self.look_again(talk) | self.wants(house);
         let found = self.found();
+        if self.options.cluster {
+            self.moves.look(&found.topology, &self.options, now);
+        }
         let busy = found.away.is_some_and(|why| why.contains(busy::SAYS));
         if busy && !self.options.cluster {
             // Cores hear of it only while somebody asks them for something.

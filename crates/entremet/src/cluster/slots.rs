@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use front::SLOTS;
+use front::{row, SLOTS};
 
 /// Slots in a row, one at least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -91,9 +91,8 @@ impl FromStr for Slots {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
-        let (first, last) = text.split_once('-').unwrap_or((text, text));
-        let slots = Self::new(first.parse().map_err(drop)?, last.parse().map_err(drop)?);
-        slots.ok_or(())
+        let slots = row(text).ok_or(())?;
+        Self::new(*slots.start(), *slots.end()).ok_or(())
     }
 }
 

@@ -133,6 +133,19 @@ impl Outstanding {
         whole.then(|| self.gathers.swap_remove(place).1)
     }
 
+    /// A part of the request of this number becomes two; one that is in one part so far is as
+    /// `whole` makes it.
+    pub fn halve(&mut self, number: u32, whole: impl FnOnce() -> Option<Gather>) {
+        let mut gathers = self.gathers.iter_mut();
+        match gathers.find(|(known, _)| *known == number) {
+            Some((_, gather)) => gather.halved(),
+            None => self.gathers.extend(whole().map(|mut whole| {
+                whole.halved();
+                (number, whole)
+            })),
+        }
+    }
+
     /// True when the reply to the request of this number is the next that may leave.
     pub fn is_next(&self, number: u32) -> bool {
         number == self.done

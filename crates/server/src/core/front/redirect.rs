@@ -1,7 +1,9 @@
 //! Requests that a node of a cluster did not do, because their keys are elsewhere: they are sent
 //! on, and no client hears of it.
 
-use front::Elsewhere;
+use std::sync::Arc;
+
+use front::{halve, Elsewhere, Gather};
 use policy::Nanos;
 
 use super::later::pause_ns;
@@ -19,10 +21,20 @@ fn disagree(node: &str, elsewhere: &Elsewhere) -> String {
     let says = match elsewhere {
         Elsewhere::Moved { slot, node } => format!("has slot {slot} at {node}"),
         Elsewhere::Ask { node } => format!("has its slot on the way to {node}"),
-        Elsewhere::TryAgain => "has its keys at two nodes".into(),
+        Elsewhere::TryAgain => {
+            return format!("ERR {node} has not all keys of the request, whose slot is on the way to another node, and nobody is moving it; nothing was done; see `entremet cluster check`");
+        }
         Elsewhere::Down(why) => why.clone(),
     };
     format!("ERR {node} {says}, and others say otherwise all the time; nothing was done; see `entremet cluster check`")
+}
+
+impl Front {
+    /// Whether somebody is moving a slot.
+    fn is_moving(&self, slot: Option<u16>, now: Nanos) -> bool {
+        let look_soon = || self.upstream.look_soon();
+        slot.is_some_and(|slot| self.upstream.moves.goes_on(slot, now, look_soon))
+    }
 }
 
 impl Core {
@@ -38,6 +50,12 @@ impl Core {
             // What was watched is there no more.
             return self.changed(forward);
         }
+        if elsewhere == Elsewhere::TryAgain {
+            match self.in_halves(front, forward) {
+                Ok(()) => return,
+                Err(whole) => forward = *whole,
+            }
+        }
         match self.goes_to(front, &mut forward, elsewhere, now) {
             Err(text) => self.fail_forward(forward, &text),
             Ok(Some(place)) => {
@@ -46,6 +64,48 @@ impl Core {
             }
             Ok(None) => self.try_later(front, forward, now),
         }
+    }
+
+    /// Does in halves what may be done so and whose keys are at two nodes.
+    ///
+    /// # Errors
+    /// It is done as a whole.
+    fn in_halves(&mut self, front: &Front, forward: Forward) -> Result<(), Box<Forward>> {
+        let halves = match (forward.alone, forward.script, forward.before) {
+            (None, false, 0) => halve(forward.spec, &forward.pieces, forward.keys.as_deref()),
+            _ => None,
+        };
+        let node = forward.slot.and_then(|slot| front.nodes.at_slot(slot));
+        let (Some(halves), Some(node)) = (halves, node) else {
+            return Err(Box::new(forward));
+        };
+        let Some(mut connection) = self.places.lift(forward.key) else {
+            return Ok(());
+        };
+        let forwards = halves.map(|half| Forward {
+            number: forward.number,
+            own: forward.own,
+            keys: Some(half.keys),
+            slot: forward.slot,
+            ..Forward::new(
+                forward.key,
+                &connection,
+                Arc::clone(&forward.space),
+                forward.spec,
+                half.pieces,
+                node,
+            )
+        });
+        let keys = forwards.iter().flat_map(|half| &half.keys);
+        let count = keys.map(|keys| keys.len()).sum();
+        if let Some(outstanding) = connection.at_engine() {
+            outstanding.halve(forward.number, || Gather::of_one(forward.spec, count));
+        }
+        self.places.back(forward.key, connection);
+        forwards
+            .into_iter()
+            .for_each(|half| self.line_up_again(half));
+        Ok(())
     }
 
     /// Where a request is sent on to; none: it is tried again after a while.
@@ -65,7 +125,9 @@ impl Core {
             forward.sent_on_at = now;
         }
         let waited = now.saturating_sub(forward.sent_on_at);
-        if waited > front.upstream.options.patience.as_nanos() as Nanos {
+        // Its keys come together as long as somebody brings them.
+        let comes = forward.tries > 0 && front.is_moving(forward.slot, now);
+        if !comes && waited > front.upstream.options.patience.as_nanos() as Nanos {
             return Err(disagree(&front.nodes.says(from), &elsewhere));
         }
         let to = match elsewhere {
