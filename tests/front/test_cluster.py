@@ -9,6 +9,7 @@ from harness.cluster import SLOTS
 from harness.engine import Engine
 from harness.resp import ServerError, encode
 from harness.server import ALPHA, StartFailed, Tenant
+from harness.waiting import eventually
 
 WIDE = Tenant("wide", extra="partitions = 8")
 BOTH = (ALPHA, WIDE)
@@ -224,3 +225,39 @@ def read(wire):
     """A reply; of an error its text."""
     reply = wire.read()
     return str(reply) if isinstance(reply, ServerError) else reply
+
+
+def test_a_scan_goes_on_where_another_node_has_taken_the_place_of_one(make_cluster, before):
+    """Whatever is there from beginning to end is shown, though a node fails over in the middle: its replica has another name, and an order of its own."""
+    cluster = make_cluster(replicas=1)
+    lost = max(cluster.masters, key=lambda node: f"127.0.0.1:{node.port}")
+    there = lambda tenant: cluster.owner(lost.ask("CLUSTER", "KEYSLOT", f"{{@{tenant.name}}}")) is lost
+    one = next(tenant for tenant in (Tenant(f"one{number}") for number in range(1_000)) if there(tenant))
+    server = before(cluster, tenants=(one, WIDE))
+    names = {b"key:%d" % number for number in range(1_000)}
+    with server.wire(one, timeout=60) as whole, server.wire(WIDE, timeout=60) as wide:
+        begun = {}
+        for wire in (whole, wide):
+            for name in names:
+                wire.send("SET", name, "x")
+            assert all(wire.read() == b"OK" for _ in names)
+            cursor, seen = 0, set()
+            while not seen:
+                cursor, keys = wire.ask("SCAN", cursor, "COUNT", 100)
+                seen |= set(keys)
+            begun[wire] = cursor, seen
+        assert all(node.ask("WAIT", 1, 10_000) >= 1 for node in cluster.masters)
+        replica = cluster.replicas[cluster.masters.index(lost)]
+        lost.kill()
+        eventually(lambda: b"role:master" in replica.ask("INFO", "replication"), 60, "the replica takes over")
+        for wire, (cursor, seen) in begun.items():
+
+            def page():
+                got = wire.attempt("SCAN", cursor, "COUNT", 100)
+                assert isinstance(got, list) or str(got).startswith("ERR engine"), got
+                return isinstance(got, list) and got
+
+            while cursor != b"0":
+                cursor, keys = eventually(page, 60, "a page")
+                seen |= set(keys)
+            assert seen == names

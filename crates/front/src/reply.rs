@@ -2,9 +2,9 @@
 
 use resp::{parse_i64, Output};
 
+use crate::pages::cursor_for_client;
 use crate::space::Space;
 use crate::value::{bulk, head};
-use crate::walk::cursor_for_client;
 
 /// Where a reply shows keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,12 +24,14 @@ pub enum Shows {
         /// Those of shards.
         shards: bool,
     },
-    /// Each item of its second item is one (`SCAN`); the first is a cursor at a node, of so many.
+    /// Each item of its second item is one (`SCAN`); the first is a cursor of the engine's.
     Page {
-        /// Its place.
-        node: usize,
-        /// How many there are.
-        of: usize,
+        /// The client's is so many times that.
+        times: u64,
+        /// And so much more.
+        rest: u64,
+        /// The client's where the engine has come to its end.
+        next: u64,
     },
     /// Its items are the replies of commands of a transaction, which show them so.
     Several(Vec<Shows>),
@@ -45,7 +47,11 @@ impl Shows {
             "keys" => Self::All,
             "pubsub|channels" => Self::Channels,
             "pubsub|numsub" => Self::Counts { shards: false },
-            "scan" => Self::Page { node: 0, of: 1 },
+            "scan" => Self::Page {
+                times: 1,
+                rest: 0,
+                next: 0,
+            },
             _ => Self::None,
         }
     }
@@ -207,10 +213,10 @@ impl Walk<'_> {
                 }
             }
             Shows::Each => (0..len).for_each(|_| self.value(&Shows::First)),
-            Shows::Page { node, of } => {
+            Shows::Page { times, rest, next } => {
                 for place in 0..len {
                     match place {
-                        0 if *of > 1 => self.cursor(*node, *of),
+                        0 if *times > 1 => self.cursor(*times, *rest, *next),
                         1 => self.value(&Shows::All),
                         _ => self.plain(),
                     }
@@ -236,14 +242,20 @@ impl Walk<'_> {
     }
 
     /// A cursor, as the client is to give it back.
-    fn cursor(&mut self, node: usize, of: usize) {
+    fn cursor(&mut self, times: u64, rest: u64, next: u64) {
         let head = self.head();
         let body = self.at;
         self.skip_behind(&head);
         let cursor = head.len.and_then(|len| self.reply.get(body..body + len));
         let cursor = cursor.and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
-        let cursor = cursor_for_client(cursor.unwrap_or_default(), node, of);
-        bulk(cursor.to_string().as_bytes(), &mut self.out);
+        let cursor = cursor.and_then(|cursor| cursor_for_client(cursor, times, rest, next));
+        match cursor {
+            Some(cursor) => bulk(cursor.to_string().as_bytes(), &mut self.out),
+            // A client cannot go on with it, and is not to take the beginning for the end.
+            None => self
+                .out
+                .extend_from_slice(b"-ERR the engine's cursor is too large\r\n"),
+        }
     }
 
     /// A key that stands in a fixed place.
@@ -311,7 +323,7 @@ mod tests {
                 "*2|*2|$1|a|:1|*1|$1|b|",
             ),
             (
-                Shows::Page { node: 0, of: 1 },
+                Shows::of("scan"),
                 "*2|$2|17|*2|$5|{@t}a|$1|a|",
                 "*2|$2|17|*1|$1|a|",
             ),

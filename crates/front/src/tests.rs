@@ -6,6 +6,7 @@ use smallvec::smallvec;
 use crate::{frame, Draft, Space, Table, Value, Way};
 
 mod halves;
+mod pages;
 mod walks;
 
 const COMMANDS: &[u8] = include_bytes!("tests/redis-7.0.15.resp");

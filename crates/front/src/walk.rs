@@ -2,17 +2,16 @@
 //! cluster, so that nobody waits for all of it, and only the keys of the tenant are looked at.
 
 use hashbrown::HashSet;
-use resp::{is, parse_i64, Args, Output, Protocol, Reply};
+use resp::{is, Args, Output, Protocol, Reply};
 
-use crate::reply::Shows;
 use crate::space::Space;
 use crate::value::{frame, Value};
 use crate::way::Walk;
 
 /// Keys that the engine looks at in one step, about 200 us of it.
-const STEP_KEYS: i64 = 1_000;
+pub(crate) const STEP_KEYS: i64 = 1_000;
 /// The same, as it is told.
-const STEP: &[u8] = b"1000";
+pub(crate) const STEP: &[u8] = b"1000";
 
 /// What a walk needs next.
 #[derive(Debug, PartialEq, Eq)]
@@ -234,63 +233,4 @@ fn first_cursor(kind: Walk, chance: u64) -> Vec<u8> {
         _ => 0,
     };
     cursor.to_string().into_bytes()
-}
-
-/// Nodes that a cursor of `SCAN` can tell apart.
-const NODES_MAX: u64 = 1 << 10;
-
-/// A cursor as the client has it: the engine's, and which node it is for.
-pub(crate) fn cursor_for_client(cursor: u64, node: usize, of: usize) -> u64 {
-    match (cursor, node + 1 < of) {
-        (0, true) => node as u64 + 1,
-        (0, false) => 0,
-        (cursor, _) => cursor * NODES_MAX + node as u64,
-    }
-}
-
-/// `SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]`, over the tenant's keys only. Returns
-/// the place of the node, of so many, that is to be asked, and how its reply is shown.
-///
-/// # Errors
-/// The text of an error.
-pub fn scan(
-    args: &Args,
-    space: &Space,
-    of: usize,
-    out: &mut Vec<u8>,
-) -> Result<(usize, Shows), &'static str> {
-    let glob = match (2..args.len())
-        .step_by(2)
-        .rfind(|at| is(args.get(*at), "MATCH"))
-    {
-        Some(at) => space.glob(args.find(at + 1).ok_or("ERR syntax error")?),
-        None => space.glob(b"*"),
-    };
-    let (node, cursor) = match of {
-        1 => (0, args.get(1).to_vec()),
-        _ => {
-            let cursor = parse_i64(args.get(1)).and_then(|cursor| u64::try_from(cursor).ok());
-            let cursor = cursor.ok_or("ERR invalid cursor")?;
-            // There may be fewer nodes than there were.
-            let node = ((cursor % NODES_MAX) as usize).min(of - 1);
-            (node, (cursor / NODES_MAX).to_string().into_bytes())
-        }
-    };
-    let mut words: Vec<&[u8]> = vec![args.get(0), &cursor, b"MATCH", &glob];
-    let mut at = 2;
-    while at < args.len() {
-        let (option, Some(value)) = (args.get(at), args.find(at + 1)) else {
-            return Err("ERR syntax error");
-        };
-        // A count is a hint, and the engine serves nobody else during a step.
-        let most = is(option, "COUNT") && parse_i64(value).is_some_and(|count| count > STEP_KEYS);
-        match option {
-            _ if most => words.extend([option, STEP]),
-            _ if is(option, "MATCH") => {}
-            _ => words.extend([option, value]),
-        }
-        at += 2;
-    }
-    frame(words.into_iter(), out);
-    Ok((node, Shows::Page { node, of }))
 }

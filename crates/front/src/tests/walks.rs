@@ -68,7 +68,7 @@ fn a_scan_has_the_engine_look_at_no_more_at_once() {
         let mut parser = Parser::new();
         assert!(parser.parse(&bytes, &Limits::default()).is_ok());
         let mut out = Vec::new();
-        scan(&parser.args(&bytes), &space, 1, &mut out).map(|_| {
+        scan(&parser.args(&bytes), &space, None, "", &mut out).map(|_| {
             let words = Value::read(&out).expect("a request");
             let words = words.items().iter().map(|word| word.text().expect("text"));
             words.collect::<Vec<_>>().join(" ")

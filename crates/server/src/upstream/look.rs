@@ -9,7 +9,7 @@ use super::replicas::follow;
 use super::talk::{About, Talk};
 use super::{Found, UpstreamOptions};
 
-/// Nodes of a cluster at most: cursors of `SCAN` tell so many apart.
+/// Nodes of a cluster at most: each has a stage and links on each core.
 const NODES_MAX: usize = 1_000;
 
 /// Looks at the engine on `talk`, or on a new connection; of a cluster at one node after the other,

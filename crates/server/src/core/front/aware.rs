@@ -7,7 +7,7 @@
 //! fro.
 
 use commands::{Flags, Spec};
-use front::{Homes, Space, Walk};
+use front::{Homes, Lies, Space, Walk};
 use policy::Nanos;
 use resp::Reply;
 
@@ -77,6 +77,25 @@ impl Front {
         let mut nodes = self.walked(connection);
         nodes.retain(|place| parts.contains(place));
         nodes
+    }
+
+    /// Where the partitions lie over which a `SCAN` goes, in order; none: there is one engine.
+    pub(super) fn lying(
+        &self,
+        connection: &Connection,
+        space: &Space,
+    ) -> Option<Vec<(u16, Lies<'_>)>> {
+        let homes = self.homes_of(connection);
+        let lies = |part: u16| {
+            let place = self.nodes.of(space, part)?;
+            Some((place, self.nodes.get(place).name()))
+        };
+        let mine = |(_, lies): &(u16, Lies<'_>)| match (homes, lies) {
+            (Some(homes), Some((_, name))) => homes.mine(name),
+            _ => true,
+        };
+        let all = (0..space.parts()).map(|part| (part, lies(part)));
+        self.cluster.then(|| all.filter(mine).collect())
     }
 
     /// Whether a cluster-aware client asks a front that is the home of nothing of its tenant's.

@@ -1,6 +1,6 @@
 //! Commands on all keys of a tenant, a step at a time.
 
-use front::{scan, Command, Shows, Walk, Walker};
+use front::{scan, Asked, Command, Shows, Walk, Walker};
 use resp::{Args, Output, Reply};
 use smallvec::smallvec;
 
@@ -35,21 +35,17 @@ impl Core {
             nodes = front.with_parts(connection, &space);
         }
         let asks_here = connection.client.aware && !front.nodes.serving().is_empty();
-        if nodes.is_empty() && asks_here {
-            return self.told(connection, spec, |connection| {
-                let protocol = connection.session.state.protocol;
-                nothing(walk, Reply::new(&mut connection.output, protocol));
-                Flow::Next
-            });
-        }
         let begun = front.space(&connection.tenant).ok_or(NO_SPACE);
         let begun = begun.and_then(|space| {
             let (shows, walk, node, bytes) = match walk {
+                _ if nodes.is_empty() && asks_here => return Ok(None),
                 Walk::Scan => {
                     let mut bytes = Vec::new();
-                    let (place, shows) = scan(&args, &space, nodes.len(), &mut bytes)?;
-                    let node = *nodes.get(place).ok_or(NO_NODE)?;
-                    (shows, None, node, bytes)
+                    let parts = front.lying(connection, &space);
+                    match scan(&args, &space, parts.as_deref(), NO_NODE, &mut bytes)? {
+                        Asked::Node(node, shows) => (shows, None, node, bytes),
+                        Asked::Nothing => return Ok(None),
+                    }
                 }
                 _ => {
                     let begun =
@@ -60,14 +56,19 @@ impl Core {
             };
             let pieces = smallvec![bytes.into()];
             let forward = Forward::new(key, connection, space, spec, pieces, node);
-            Ok(Forward {
+            Ok(Some(Forward {
                 shows,
                 walk,
                 ..forward
-            })
+            }))
         });
         match begun {
-            Ok(forward) => {
+            Ok(None) => self.told(connection, spec, |connection| {
+                let protocol = connection.session.state.protocol;
+                nothing(walk, Reply::new(&mut connection.output, protocol));
+                Flow::Next
+            }),
+            Ok(Some(forward)) => {
                 used.requests += 1;
                 // A walk is long, its steps are not.
                 self.forward(front, connection, (None, smallvec![forward]), 0)
