@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use front::{Homes, Space, Topology};
+use front::{row, Homes, Space, Topology};
 use telemetry::{ClusterMove, ClusterNode, ClusterTenant, ClusterView, TenantAtNode};
 
 use crate::shared::Shared;
@@ -148,8 +148,7 @@ fn before<'h>(homes: &'h Homes, node: &'h str) -> impl Iterator<Item = String> +
 fn moves(told: Option<&Told>, topology: &Topology, spaces: &[(&str, &Space)]) -> Vec<ClusterMove> {
     let moves = told.iter().flat_map(|told| &told.moves);
     let one = |text: &String| {
-        let (first, last) = text.split_once('-').unwrap_or((text, text));
-        let slots = first.parse::<u16>().ok()?..=last.parse::<u16>().ok()?;
+        let slots = row(text)?;
         let meets =
             |space: &Space| (0..space.parts()).any(|part| slots.contains(&space.slot(part)));
         let tenants = spaces.iter().filter(|(_, space)| meets(space));
