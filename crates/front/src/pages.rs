@@ -109,7 +109,7 @@ impl<'n> Parts<'_, 'n> {
                 hash(mark, lies.map_or(&b""[..], |(_, name)| name.as_bytes()))
             });
         // The last bits of such a number depend on the first of what it is made of only.
-        (mark ^ mark >> 32) % self.format.marks
+        (mark ^ (mark >> 32)) % self.format.marks
     }
 
     fn lies(&self, part: u16) -> Lies<'n> {
