@@ -74,6 +74,13 @@ impl Tail {
         self.count
     }
 
+    /// Requests that took longer, without those that did so by less than a thirty-second.
+    #[must_use]
+    pub fn longer_than(&self, ns: Nanos) -> f64 {
+        let longer = self.cells.iter().skip(cell(ns) + 1);
+        longer.map(|count| f64::from(*count)).sum()
+    }
+
     /// What a part `p` (0 to 1) of the requests did not exceed, at most a thirty-second too long;
     /// `None` if there is not even one.
     #[must_use]

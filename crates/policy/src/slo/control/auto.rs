@@ -14,6 +14,7 @@
 use super::compaction::Compaction;
 use super::free::Free;
 use super::gear::Gear;
+use super::giving::Giving;
 use super::learnt::{Learnt, MarginOptions};
 use super::rates::Rates;
 use super::{Given, Held, PromiseGiven, Seen, DEVICE, HANDLERS, STAGES};
@@ -84,9 +85,6 @@ const NEEDS_MAX: f64 = 0.75;
 const PROVEN: u32 = 60;
 /// Intervals under pressure before promises give way.
 const PRESSED_MAX: u32 = 3;
-/// A promise of which less than this can be kept is given up, and is tried again later.
-const PART_MIN: f64 = 0.1;
-
 impl AutoOptions {
     /// A piece of other work is at most so large.
     pub(super) fn most_bytes(&self) -> u64 {
@@ -122,7 +120,7 @@ pub struct Auto {
     trial: Option<Trial>,
     /// Of others in this gear.
     rates: Rates,
-    badness: f64,
+    giving: Giving,
     why: Vec<String>,
 }
 
@@ -143,7 +141,7 @@ impl Auto {
             raised: false,
             trial: None,
             rates: Rates::default(),
-            badness: 0.0,
+            giving: Giving::default(),
             why: Vec::new(),
             options,
         }
@@ -165,11 +163,11 @@ impl Auto {
             self.adjust(pressed, seen);
             self.give_way(pressed, seen);
         }
-        let (badness, contended) = (self.badness, seen.others_occupied > 0.5);
+        let contended = seen.others_occupied > 0.5;
         // What goes between scans is not due yet, which says nothing of what is.
         let falls = [contended, contended && !self.gear.between];
         for learnt in &mut self.learnt {
-            learnt.part = part_of(badness, learnt.held.objective.importance);
+            learnt.aim_at(self.giving.part_of(learnt.held.objective.importance));
             let margins = self.options.margins;
             self.why
                 .extend(learnt.set_margins(&margins, elapsed_s, falls));
@@ -338,38 +336,19 @@ impl Auto {
 
     /// One number for all promises, so that what they lack, weighted by importance, is alike.
     fn give_way(&mut self, pressed: [bool; STAGES], seen: &Seen) {
-        let lacks = self
-            .learnt
-            .iter()
-            .zip(&seen.promises)
-            .map(|(learnt, promise)| {
-                let importance = f64::from(learnt.held.objective.importance);
-                importance * (1.0 - learnt.performance(promise, seen.elapsed_ns))
-            });
-        let worst = lacks.fold(0.0, f64::max);
         let spent = (pressed[HANDLERS] && !self.free.may_grow())
             || (pressed[DEVICE]
                 && self.gear.lower(&self.options).is_none()
                 && !self.compaction.may_fall(seen));
-        let short = self.learnt.iter().any(Learnt::short);
-        let stuck = (self.pressed >= PRESSED_MAX && spent) || short;
-        let before = self.badness;
-        if stuck && worst > self.badness {
-            self.badness += 0.3 * (worst - self.badness);
-        } else if !stuck {
-            // What yields is served as late as it may be, so what is measured follows this. Where
-            // it is less by far, what was short is there again.
-            self.badness = (0.95 * self.badness).min(worst.max(0.5 * self.badness));
-            if self.badness < 0.01 {
-                self.badness = 0.0;
-            }
+        let late = spent && (self.pressed >= PRESSED_MAX || self.giving.badness() > 0.0);
+        if !self.giving.step(late, &self.learnt, seen) {
+            return;
         }
-        if self.badness > before {
-            self.why.push(format!(
-                "Not all promises can be kept: each gives up {:.2} divided by its importance.",
-                self.badness,
-            ));
-        }
+        (0..STAGES).for_each(|stage| self.answered_for(stage));
+        self.why.push(format!(
+            "Not all promises can be kept: each gives up {:.2} divided by its importance.",
+            self.giving.badness(),
+        ));
     }
 
     fn given(&self) -> Given {
@@ -408,16 +387,6 @@ impl Auto {
             why: self.why.clone(),
             ..Given::default()
         }
-    }
-}
-
-/// What is aimed at of a promise.
-fn part_of(badness: f64, importance: u32) -> f64 {
-    let part = 1.0 - badness / f64::from(importance.max(1));
-    if part < PART_MIN {
-        0.0
-    } else {
-        part
     }
 }
 

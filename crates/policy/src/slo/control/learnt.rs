@@ -1,5 +1,6 @@
 //! What was learnt of one promise.
 
+use super::giving::Took;
 use super::{Held, PromiseSeen, STAGES};
 use crate::cost::Nanos;
 use crate::slo::{Latency, Tail};
@@ -46,6 +47,8 @@ const ERRORS: f64 = 4.0;
 const FORGOTTEN: f64 = 0.01;
 /// What is wanted of a rate beyond what was promised, so that measuring does not decide.
 const RATE_AIM: f64 = 1.03;
+/// Intervals in a row after which a missed rate is believed.
+const SHORT_MIN: u32 = 3;
 
 /// What was learnt of one promise.
 #[derive(Clone, Debug)]
@@ -55,6 +58,8 @@ pub(super) struct Learnt {
     pub(super) part: f64,
     memory_s: f64,
     after: [Tail; STAGES],
+    /// Latencies of requests in contract since something else was aimed at; older ones fade.
+    took: Tail,
     /// Requests in contract a second, of late, when there were any.
     per_s: f64,
     /// Requests in contract, and by stage how many of them were late by its doing; older ones fade.
@@ -79,6 +84,7 @@ impl Learnt {
             part: 1.0,
             memory_s: options.memory_s,
             after: std::array::from_fn(|_| Tail::default()),
+            took: Tail::default(),
             per_s: 0.0,
             requests: 0.0,
             late: [0.0; STAGES],
@@ -97,6 +103,8 @@ impl Learnt {
             tail.fade(fade);
             tail.add(new);
         }
+        self.took.fade(fade);
+        self.took.add(&seen.latencies);
         if seen.counts.requests > 0 {
             // Of a few, fewer may be late: that must not wait.
             let per_s = seen.counts.requests as f64 / elapsed_s;
@@ -105,8 +113,9 @@ impl Learnt {
         self.requests = self.requests * fade + seen.counts.requests as f64;
         let elsewhere = seen.held.saturating_add(seen.unhandled);
         let late = [seen.unhandled, seen.counts.late.saturating_sub(elsewhere)];
+        let counted = self.late_by_aim(seen);
         for (all, new) in self.late.iter_mut().zip(late) {
-            *all = *all * fade + new as f64;
+            *all = *all * fade + new as f64 * counted;
         }
         let per_s = (seen.counts.requests + seen.counts.beyond) as f64 / elapsed_s;
         if per_s > 0.0 && seen.device > 0.0 {
@@ -126,15 +135,37 @@ impl Learnt {
         };
     }
 
-    /// By stage: whether more requests were late by it than half of what may be. Late by what is
-    /// aimed at now: of a promise that gives way, lateness against the promise itself says nothing.
+    /// The part of the requests that were late that are so by what is aimed at, 0 to 1: a promise
+    /// that gives way is late later, and one that is given up is not.
+    fn late_by_aim(&self, seen: &PromiseSeen) -> f64 {
+        let Some(aimed_ns) = self.aimed_ns().filter(|_| self.part < 1.0) else {
+            return 1.0;
+        };
+        let late = seen.latencies.longer_than(aimed_ns as Nanos);
+        (late / seen.counts.late.max(1) as f64).min(1.0)
+    }
+
+    /// The latency that is aimed at, ns.
+    fn aimed_ns(&self) -> Option<f64> {
+        let latency = self.held.objective.latency?;
+        Some(latency.at_most_ns as f64 / self.part.max(f64::MIN_POSITIVE))
+    }
+
+    /// So much of the promise is aimed at from now on.
+    pub(super) fn aim_at(&mut self, part: f64) {
+        if part != self.part {
+            (self.part, self.took) = (part, Tail::default());
+        }
+    }
+
+    /// By stage: whether more requests were late by it than half of what may be.
     pub(super) fn pressed(&self) -> [bool; STAGES] {
         let Some(latency) = self.held.objective.latency else {
             return [false; STAGES];
         };
         let allowed = latency.late_part() * self.requests;
         let many = (0.5 * allowed).max(0.5);
-        self.late.map(|late| self.part >= 1.0 && late > many)
+        self.late.map(|late| late > many)
     }
 
     /// Whether more requests were late than may be.
@@ -160,17 +191,37 @@ impl Learnt {
         self.late[stage] = 0.0;
     }
 
-    /// Whether a promised rate is missed though its part of the device is kept.
-    pub(super) fn short(&self) -> bool {
-        self.short >= 3
+    /// How long its requests took, unless the promise is given up.
+    pub(super) fn took(&self) -> Option<Took> {
+        let latency = self.held.objective.latency.filter(|_| self.part > 0.0)?;
+        Some(Took {
+            importance: f64::from(self.held.objective.importance.max(1)),
+            requests: self.took.count(),
+            promised_ns: latency.at_most_ns,
+            ns: self.took.quantile(latency.percentile / 100.0)?,
+        })
     }
 
-    /// What it had of what it was promised, 0 to 1.
-    pub(super) fn performance(&self, seen: &PromiseSeen, elapsed_ns: Nanos) -> f64 {
-        let mut objective = self.held.objective;
-        objective.throughput_per_s = objective.throughput_per_s.filter(|_| self.short > 0);
-        let performance = seen.performance(&objective, elapsed_ns);
-        performance.unwrap_or(1.0).min(1.0)
+    /// What it lacked of the promised latency in an interval, weighted by importance; `None`: so
+    /// few were answered that it cannot be told.
+    pub(super) fn lacks_latency(&self, seen: &PromiseSeen) -> Option<f64> {
+        let latency = self.held.objective.latency?;
+        let enough = seen.counts.requests >= latency.sample_least();
+        let ns = seen.latency_ns(&self.held.objective).filter(|_| enough)?;
+        Some(self.weighted(latency.at_most_ns as f64 / ns as f64))
+    }
+
+    /// What it lacks of the promised rate, weighted by importance, if it is missed for long though
+    /// its part of the device is kept.
+    pub(super) fn lacks_rate(&self, seen: &PromiseSeen, elapsed_ns: Nanos) -> Option<f64> {
+        let wanted = self.held.objective.throughput_per_s?;
+        let is = seen.per_s(elapsed_ns).filter(|_| self.short >= SHORT_MIN)?;
+        Some(self.weighted(is / wanted))
+    }
+
+    /// Badness (Frosting 2.3).
+    fn weighted(&self, performance: f64) -> f64 {
+        f64::from(self.held.objective.importance) * (1.0 - performance).max(0.0)
     }
 
     /// The part of the device that its promised rate takes.

@@ -21,6 +21,7 @@ mod fixed;
 mod free;
 mod frosting;
 mod gear;
+mod giving;
 mod learnt;
 mod rates;
 mod turn;
