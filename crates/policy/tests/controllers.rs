@@ -142,6 +142,47 @@ fn frosting_gives_the_share_to_whom_matters_more_and_no_faster_than_its_step() {
     assert!((0.75..0.9).contains(&last), "{last}");
 }
 
+/// Every promise is missed differently, and the slopes of 500 clients differ.
+#[test]
+fn five_hundred_promises_are_no_trouble_to_any_controller() {
+    let all: Vec<Held> = (0..500)
+        .map(|tenant| match tenant % 2 {
+            0 => held(tenant, Some(100), None, 1 + tenant % 100),
+            _ => held(tenant, None, Some(40.0), 1 + tenant % 100),
+        })
+        .collect();
+    for (policy, (word, _)) in Policy::ALL {
+        let mut controller = Controller::new(*policy);
+        let mut shares = Vec::new();
+        for step in 0..5u64 {
+            let one = |at: u64| latency(1_000, at % 200, 50 + (at * 7 + step * at) % 200);
+            let given = controller.step(&all, &seen(10 * S, (0..500).map(one).collect()));
+            assert_eq!(given.promises.len(), 500, "{word}");
+            let mut parts = given.promises.iter().flat_map(|one| [one.part, one.device]);
+            assert!(parts.all(|part| (0.0..=1.0).contains(&part)), "{word}");
+            shares = given.shares.iter().map(|one| one.share[HANDLERS]).collect();
+            let whole: f64 = shares.iter().sum::<f64>()
+                + match policy {
+                    Policy::Cake => given.rest[HANDLERS],
+                    _ => 0.0,
+                };
+            assert!(
+                shares.is_empty() || (whole - 1.0).abs() < 1e-6,
+                "{word} {whole}"
+            );
+            assert!(
+                shares.iter().all(|share| *share > 0.0 && *share <= 1.0),
+                "{word}"
+            );
+        }
+        let moved = shares.iter().any(|share| (share - 0.002).abs() > 1e-4);
+        assert!(
+            *policy != Policy::Frosting || moved,
+            "shares follow: {shares:?}"
+        );
+    }
+}
+
 fn any_seen() -> impl Strategy<Value = (u64, Vec<(u64, u64, u64, f64)>)> {
     let promise = (0u64..2_000, 0u64..2_000, 0u64..100_000, 0.0f64..1.0);
     let elapsed = prop_oneof![Just(0), Just(u64::MAX), Just(3600 * S), 1u64..20 * S];

@@ -15,7 +15,8 @@ pub struct FrostingOptions {
     pub handlers: u32,
     /// The most that a share changes in a step, sigma.
     pub step: f64,
-    /// The least share, so that a client is still measured.
+    /// The least share, so that a client is still measured; of many clients, half of what each has
+    /// if all have the same.
     pub share_min: f64,
     /// Steps are this long; what comes between is gathered (3: about 70 s are 7 steps).
     pub interval_ns: Nanos,
@@ -182,24 +183,24 @@ fn solve(clients: &[Client], options: &FrostingOptions) -> Option<Vec<f64>> {
         return Some(vec![1.0; clients.len()]);
     }
     let mut program = Problem::new(OptimizationDirection::Minimize);
-    let epsilon = program.add_var(1.0, (0.0, f64::INFINITY));
+    let share_min = options.share_min.min(0.5 / clients.len() as f64);
     let variable = |client: &Client| {
-        let least = (client.share - options.step).max(options.share_min);
+        let least = (client.share - options.step).max(share_min);
         let most = (client.share + options.step).min(1.0).max(least);
         program.add_var(0.0, (least, most))
     };
     let shares: Vec<_> = clients.iter().map(variable).collect();
-    // w (1 - p(a)) = w (1 - p0 + slope a0) - w slope a
-    let line = |client: &Client| {
+    // The largest difference is that of the worst and the best: two constraints for each client,
+    // where one for each pair would be a quarter of a million for 500.
+    let anything = (f64::NEG_INFINITY, f64::INFINITY);
+    let worst = program.add_var(1.0, anything);
+    let best = program.add_var(-1.0, anything);
+    for (client, share) in clients.iter().zip(&shares) {
+        // w (1 - p(a)) = w (1 - p0 + slope a0) - w slope a
         let at_zero = client.weight * (1.0 - client.perf + client.slope * client.share);
-        (at_zero, client.weight * client.slope)
-    };
-    for (i, one) in clients.iter().enumerate() {
-        for (j, other) in clients.iter().enumerate().filter(|(j, _)| *j != i) {
-            let ((c, s), (d, t)) = (line(one), line(other));
-            let terms = [(shares[i], -s), (shares[j], t), (epsilon, -1.0)];
-            program.add_constraint(terms, ComparisonOp::Le, d - c);
-        }
+        let falls = client.weight * client.slope;
+        program.add_constraint([(worst, 1.0), (*share, falls)], ComparisonOp::Ge, at_zero);
+        program.add_constraint([(best, 1.0), (*share, falls)], ComparisonOp::Le, at_zero);
     }
     let all: Vec<_> = shares.iter().map(|share| (*share, 1.0)).collect();
     program.add_constraint(all.as_slice(), ComparisonOp::Eq, 1.0);
