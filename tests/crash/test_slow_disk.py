@@ -132,6 +132,40 @@ def test_a_multiget_reads_several_keys_at_once(start, disk, count, delay_s):
             disk.delay(0)
 
 
+PROMISED = Tenant(
+    ALPHA.name,
+    extra="""
+[[tenant.slo]]
+class = "get"
+latency = { p = 99.0, at_most = "200ms", window = "1s" }
+""",
+)
+
+
+def windows(server):
+    """Windows of the one promise, in the last hour."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{server.admin_port}/api/tenants/alpha", timeout=10) as answer:
+        return json.load(answer)["promises"][0]["hour"]
+
+
+def test_windows_of_a_stall_are_missed_before_it_is_over(start, disk):
+    server = cold_server(start, disk, tenants=(PROMISED, BETA))
+    with server.wire(ALPHA, timeout=60) as wire:
+        wire.ask("GET", "hot")  # its database is open then
+        missed = windows(server)["windows_missed"]
+        disk.delay(8)
+        try:
+            wire.send("GET", "cold:7")
+            eventually(lambda: windows(server)["windows_missed"] > missed + 1, 30, "two windows are missed")
+            assert not select.select([wire.sock], [], [], 0)[0], "it was answered meanwhile"
+        finally:
+            disk.delay(0)
+        assert wire.read() == VALUE
+        # Who asks for nothing misses nothing.
+        nothing = windows(server)["windows_without_data"]
+        eventually(lambda: windows(server)["windows_without_data"] > nothing + 1, 30, "nobody asks")
+
+
 def test_misses_of_one_tenant_do_not_delay_hits_of_another(start, disk):
     server = cold_server(start, disk)
     with server.wire(BETA) as wire:

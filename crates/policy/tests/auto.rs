@@ -369,3 +369,35 @@ fn others_have_no_more_while_promises_give_way_and_these_are_soon_back() {
     let more = (0..300).map(|_| step(0, 20).1).max();
     assert!(more > Some(least), "{more:?} {least:?}");
 }
+
+/// Of a promised rate of large scans none is answered for long. What waits asks for it all the
+/// same.
+#[test]
+fn a_promised_rate_of_which_nothing_is_answered_is_short() {
+    let all = [held(0, Some(100), None, 80), held(1, None, Some(1.0), 50)];
+    let mut auto = auto();
+    let mut parts = |waiting_ns| {
+        let starved = PromiseSeen {
+            waiting_ns,
+            ..PromiseSeen::default()
+        };
+        let given = auto.step(&all, &seen(S, vec![latency(200, 0, 20), starved]));
+        given.promises.iter().all(|given| given.part == 1.0)
+    };
+    assert!((0..10).all(|_| parts(0)), "it asks for nothing");
+    assert!(!(1..10).all(|second| parts(second * S)), "it waits");
+}
+
+/// A stall in which nothing is answered is seen while it lasts.
+#[test]
+fn requests_that_wait_for_longer_than_promised_ask_for_more_before_they_are_answered() {
+    let (mut auto, all) = (auto(), [held(0, Some(200), None, 80)]);
+    let before = chunk(auto_step(&mut auto, &all, (200, 0), 20));
+    let mut stalled = PromiseSeen {
+        waiting_ns: S,
+        ..PromiseSeen::default()
+    };
+    stalled.counts.overdue = 5;
+    let given = auto.step(&all, &seen(S, vec![stalled]));
+    assert!(chunk(given) < before);
+}

@@ -10,6 +10,8 @@ use std::sync::Arc;
 use commands::{Action, SessionCommand, Spec};
 use engine::{Access, Database, Lookups, Seq, Stop, Watch};
 use parking_lot::Mutex;
+use policy::slo::control::STAGES;
+use policy::Nanos;
 use resp::{Args, Output, OwnedArgs, Protocol, Reply};
 use telemetry::Class;
 
@@ -133,6 +135,8 @@ pub struct Unit {
     pub class: Class,
     /// Requests it is charged as, until it has been.
     pub requests: u64,
+    /// When it must have its turn at the stages, if it was promised something: once it is known.
+    pub due_at: Option<[Option<Nanos>; STAGES]>,
     /// What it is to show at least, where it reads a snapshot.
     pub shows: Option<Seq>,
     /// The passes that it has, if it has turned out that it must run apart.
@@ -166,6 +170,7 @@ impl Unit {
             said: Mutex::default(),
             class: spec.class,
             requests,
+            due_at: None,
             shows: None,
             passes: Passes::default(),
             vain: 0,
@@ -192,6 +197,7 @@ impl Unit {
             state: Some(Box::new(state.clone())),
             said: Mutex::default(),
             class: Class::Multiget,
+            due_at: None,
             shows: None,
             passes: Passes::default(),
             vain: 0,

@@ -41,6 +41,9 @@ pub struct Counts {
     pub beyond_late: u64,
     /// Time that all of them were under way, summed, in ns.
     pub under_way_ns: u64,
+    /// Not answered yet, of those within the contract, though later than promised already: as many
+    /// as there are at present, and no total.
+    pub overdue: u64,
 }
 
 impl Counts {
@@ -53,6 +56,7 @@ impl Counts {
             beyond: self.beyond.saturating_sub(earlier.beyond),
             beyond_late: self.beyond_late.saturating_sub(earlier.beyond_late),
             under_way_ns: self.under_way_ns.saturating_sub(earlier.under_way_ns),
+            overdue: self.overdue,
         }
     }
 
@@ -63,13 +67,15 @@ impl Counts {
         self.beyond += other.beyond;
         self.beyond_late += other.beyond_late;
         self.under_way_ns = self.under_way_ns.saturating_add(other.under_way_ns);
+        self.overdue = other.overdue;
     }
 }
 
 /// What a window says of an objective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Nothing: no request within the contract was answered, or less was asked for than promised.
+    /// Nothing: no request within the contract was answered or late, or less was asked for than
+    /// promised.
     NoData,
     /// It was kept.
     Met,
@@ -80,7 +86,7 @@ pub enum Outcome {
 impl Words for Outcome {
     #[rustfmt::skip]
     const ALL: &'static [(Self, Choice)] = &[
-        (Self::NoData, ("no data", "No request within the contract was answered, or less was asked for than promised.")),
+        (Self::NoData, ("no data", "No request within the contract was answered or late, or less was asked for than promised.")),
         (Self::Met, ("met", "It was kept.")),
         (Self::Missed, ("missed", "It was not kept.")),
     ];
@@ -112,9 +118,11 @@ impl Latency {
     }
 
     fn judge(&self, counts: &Counts) -> Outcome {
-        match counts.requests {
+        // Who waits for longer than promised is late, whenever the answer comes.
+        let late = counts.late + counts.overdue;
+        match counts.requests + counts.overdue {
             0 => Outcome::NoData,
-            requests if counts.late > self.late_max(requests) => Outcome::Missed,
+            requests if late > self.late_max(requests) => Outcome::Missed,
             _ => Outcome::Met,
         }
     }
@@ -190,6 +198,19 @@ mod tests {
         assert_eq!(p99.judge(&counts(1_000, 10)), Outcome::Met);
         assert_eq!(p99.judge(&counts(1_000, 11)), Outcome::Missed);
         assert_eq!(p99.latency.expect("one").sample_least(), 100);
+    }
+
+    #[test]
+    fn who_waits_for_longer_than_promised_is_late_before_the_answer_comes() {
+        let p99 = objective(Some(99.0), None);
+        let waits = |requests, overdue| Counts {
+            overdue,
+            ..counts(requests, 0)
+        };
+        assert_eq!(p99.judge(&waits(0, 1)), Outcome::Missed, "a stall");
+        assert_eq!(p99.judge(&waits(199, 1)), Outcome::Met);
+        assert_eq!(p99.judge(&waits(50, 1)), Outcome::Missed);
+        assert_eq!(waits(0, 1).since(&waits(0, 5)).overdue, 1, "no total");
     }
 
     #[test]

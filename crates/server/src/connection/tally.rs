@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use telemetry::{Class, Part, TimeParts};
 
 use crate::device::Waits;
-use crate::slo::Line;
+use crate::slo::{Line, Within};
 
 /// Requests answered but not yet counted: their latency ends when the reply leaves.
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +69,9 @@ pub struct Tally {
     pub turns: [Option<Turn>; STAGES],
     /// Their connection is in line by a due time that is kept to: they are within their contract.
     pub timed: bool,
+    /// Of the request that it waits for, once that is known: whether it is within the contracts of
+    /// its promises.
+    pub within: Option<Within>,
     /// So far the time of the requests under way has its parts; before them, the end of the last
     /// turn.
     until: Nanos,

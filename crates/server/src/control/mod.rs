@@ -1,6 +1,7 @@
 //! The thread that keeps promises: it closes their windows, remembers how well they were kept, and
 //! has a controller decide what is to be done about it.
 
+mod charged;
 mod kept;
 mod steer;
 
@@ -16,7 +17,7 @@ use policy::slo::admission::Admission;
 use policy::Nanos;
 use telemetry::Class;
 
-use crate::shared::Shared;
+use crate::shared::{News, Shared};
 use crate::slo::{Bucket, Meter, Total, HOURS_KEPT};
 use crate::tenants::Tenant;
 use kept::{Kept, Line};
@@ -27,6 +28,9 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// How well promises were kept is written down so often; a crash forgets what came after.
 const WRITE_NS: Nanos = 300_000_000_000;
+
+/// Cores look so often how long promised requests have waited: a window is a second at least.
+const WAITS_NS: Nanos = 500_000_000;
 
 /// What requests asked for is looked at so often: it is for reckoning with minutes.
 const DEMAND_NS: Nanos = 5_000_000_000;
@@ -65,12 +69,30 @@ fn run(shared: &Shared, ended: &Receiver<()>) {
     let mut watch = Watch::open(shared, &shared.options.data);
     let mut steering = Steering::new(shared);
     let mut demanded = shared.options.clock.now();
+    let mut asked = demanded;
     while ended.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
         watch.look(shared);
         steering.look(shared);
         demanded = see_demand(shared, demanded);
+        asked = ask_for_waits(shared, asked);
     }
     watch.write(shared);
+}
+
+/// Has cores look how long promised requests have waited, if that is due; returns when it was done.
+fn ask_for_waits(shared: &Shared, last: Nanos) -> Nanos {
+    let now = shared.options.clock.now();
+    if now.saturating_sub(last) < WAITS_NS {
+        return last;
+    }
+    let tenants = shared.tenants.list();
+    if tenants
+        .iter()
+        .any(|tenant| !tenant.meters().all().is_empty())
+    {
+        shared.tell_all(|| News::Look);
+    }
+    now
 }
 
 /// Sees what requests asked for since it was done last, if that is long enough ago; returns when

@@ -16,6 +16,7 @@ use policy::words::Words;
 use policy::{Nanos, PrincipalId};
 use stage::LaneId;
 
+use super::charged::Charged;
 use crate::device::{Device, OthersDid};
 use crate::shared::{News, Shared, Steered};
 use crate::slo::{AtStages, Meter};
@@ -32,17 +33,17 @@ pub struct Steering {
     held: Vec<Held>,
     /// Of work without due times at the device, as it was read last.
     others: OthersDid,
-    /// What the promises were charged at the device, as it was read last, by tenant and lane.
-    charged: BTreeMap<(PrincipalId, u8), Nanos>,
+    /// What the promises were charged at the device.
+    charged: Charged,
     /// What is in force.
     steered: Arc<Steered>,
 }
 
 /// One promise, and whose it is.
-struct Promise {
-    tenant: Arc<Tenant>,
-    lane: usize,
-    meter: Arc<Meter>,
+pub struct Promise {
+    pub tenant: Arc<Tenant>,
+    pub lane: usize,
+    pub meter: Arc<Meter>,
 }
 
 impl Steering {
@@ -57,7 +58,7 @@ impl Steering {
             since: shared.options.clock.now(),
             held: Vec::new(),
             others: OthersDid::default(),
-            charged: BTreeMap::new(),
+            charged: Charged::default(),
             steered: Arc::default(),
         }
     }
@@ -109,16 +110,19 @@ impl Steering {
         let device = device.as_deref();
         let elapsed = elapsed_ns.max(1) as f64;
         let mut handled = (0, 0);
-        let mut one = |promise: &Promise| {
+        let charged = match device {
+            Some(device) => self.charged.see(shared, device, promises),
+            None => vec![0.0; promises.len()],
+        };
+        let mut one = |(promise, charged_ns): (&Promise, f64)| {
             let at_stages = promise.meter.take_stages();
             if promise.meter.objective().latency.is_some() {
                 handled.0 += at_stages.handled.0;
                 handled.1 += at_stages.handled.1;
             }
-            let charged = device.map_or(0.0, |device| self.charged(shared, device, promise));
-            promise.seen(at_stages, charged, elapsed)
+            promise.seen(at_stages, charged_ns, elapsed)
         };
-        let promises = promises.iter().map(&mut one).collect();
+        let promises = promises.iter().zip(charged).map(&mut one).collect();
         let now = device.map_or_else(OthersDid::default, Device::of_others);
         let others = now.since(&self.others);
         self.others = now;
@@ -135,17 +139,6 @@ impl Steering {
                 (others.compaction as f64 / 1e6 / all.max(1.0)).min(1.0)
             }),
         }
-    }
-
-    /// Time of one drive that a promise's lane was charged since this was asked last, over the
-    /// drives, ns.
-    fn charged(&mut self, shared: &Shared, device: &Device, promise: &Promise) -> f64 {
-        let number = shared.options.disk.number(&promise.tenant.name);
-        let lane = LaneId(u8::try_from(promise.lane).unwrap_or_default());
-        let now = device.charged_ns(number, lane);
-        let before = self.charged.insert((promise.tenant.id, lane.0), now);
-        // If a lane has two promises, the first is told.
-        now.saturating_sub(before.unwrap_or(now)) as f64 / device.drives() as f64
     }
 
     fn apply(&mut self, shared: &Shared, promises: &[Promise], given: Given) {
@@ -201,7 +194,8 @@ impl Promise {
 
     /// What became of it in an interval of `elapsed` ns.
     fn seen(&self, at_stages: AtStages, charged_ns: f64, elapsed: f64) -> PromiseSeen {
-        let now = self.meter.read().counts;
+        let reading = self.meter.read();
+        let now = reading.counts;
         let mut last = self.meter.steered.lock();
         let counts = now.since(&last);
         *last = now;
@@ -213,6 +207,7 @@ impl Promise {
             after: at_stages.after,
             occupied: at_stages.waited_ns.map(|ns| (ns as f64 / elapsed).min(1.0)),
             device: (charged_ns / elapsed).min(1.0),
+            waiting_ns: reading.unanswered.longest_ns,
         }
     }
 }

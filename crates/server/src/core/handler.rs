@@ -16,6 +16,7 @@ use super::work::Work;
 use super::{Core, Used};
 use crate::connection::{Away, Connection, Finished, Parked, Pending, Ready, Written};
 use crate::shared::Shared;
+use crate::slo::in_lane;
 use crate::tenants::{ConnectionKey, Tenant};
 use crate::unit::{Scope, Unit, TURN_WORDS_MAX};
 
@@ -85,8 +86,7 @@ impl Core {
         let looked_at = unit.fits_turn();
         let reads = unit.reads(keyspace.as_deref().filter(|_| looked_at));
         let (class, level) = (unit.class.index() as u8, unit.level(reads));
-        let terms = self.principals.terms_of(connection, unit.class);
-        let [at_handlers, at_device] = terms.map(|terms| Terms { level, ..terms });
+        let [at_handlers, at_device] = self.terms_of(connection, &mut unit, level);
         let stands = Stands::Waits;
         let help = Help::with(&unit, reads, at_device, stands, &self.handlers);
         let help = help.filter(|_| looked_at);
@@ -119,6 +119,19 @@ impl Core {
             help.enqueue(tenant, at_handlers);
         }
         Flow::Stop
+    }
+
+    /// On what terms a unit waits for a handler, and its I/O for the device. When it is due is
+    /// settled when it begins for the first time.
+    fn terms_of(&self, connection: &mut Connection, unit: &mut Unit, level: u8) -> [Terms; 2] {
+        let begin = || self.principals.begin(connection, unit.class);
+        let due_at = *unit.due_at.get_or_insert_with(begin);
+        let lane = in_lane(connection.lane);
+        due_at.map(|due_at| Terms {
+            due_at,
+            level,
+            ..lane
+        })
     }
 
     /// Queues a job for a handler, in the line of a tenant. `false`: the tenant is gone, and so is

@@ -45,6 +45,7 @@ mod slow;
 mod stages;
 mod tenancy;
 mod turn;
+mod unanswered;
 mod waiting;
 mod wire;
 mod work;
@@ -354,6 +355,7 @@ impl Core {
             News::Kill(key) => self.close_killed(key, now),
             News::Tuned => self.tuned(now),
             News::Steered => self.steered(now),
+            News::Look => self.see_unanswered(now),
             News::Unblock(key, how) => self.unblock(key, how, now),
             News::Unpaused => self.paused.look_soon(),
             News::Drain => self.drain(),

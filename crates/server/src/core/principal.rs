@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use policy::slo::control::{DEVICE, HANDLERS};
+use policy::slo::control::STAGES;
 use policy::{Cost, Nanos, PrincipalId};
 use smallvec::SmallVec;
 use stage::{LaneAllocation, Terms};
@@ -10,7 +10,7 @@ use telemetry::{Class, Part, Recorder, Request, TimeParts};
 
 use super::RESOURCES;
 use crate::connection::{Connection, Tally};
-use crate::slo::{Meter, Meters, Took};
+use crate::slo::{Meter, Meters, Took, Unanswered};
 use crate::tenants::Tenant;
 
 /// The tenants' counters of one core.
@@ -39,6 +39,8 @@ struct Counted {
     recorder: Recorder,
     /// What it was promised.
     meters: Arc<Meters>,
+    /// Of each of them, what waits, while that is counted.
+    unanswered: Vec<Unanswered>,
     /// How far behind a replica may be that it reads from.
     may_lag_ns: Option<Nanos>,
     /// It may run scripts at an engine.
@@ -67,6 +69,7 @@ impl Principals {
             self.counted[index] = recorder.map(|recorder| Counted {
                 name: tenant.name.clone(),
                 recorder,
+                unanswered: vec![Unanswered::default(); tenant.meters().all().len()],
                 meters: tenant.meters(),
                 may_lag_ns: tenant.may_lag_ns(),
                 scripts: tenant.may_script(),
@@ -83,6 +86,7 @@ impl Principals {
         counted.may_lag_ns = tenant.may_lag_ns();
         counted.scripts = tenant.may_script();
         let before = std::mem::replace(&mut counted.meters, tenant.meters());
+        counted.unanswered = vec![Unanswered::default(); counted.meters.all().len()];
         before.workloads != counted.meters.workloads
     }
 
@@ -114,40 +118,73 @@ impl Principals {
     /// On what terms a connection waits for its turn.
     #[inline]
     pub fn terms(&self, connection: &Connection) -> Terms {
+        let last = connection.last.spec.map(|spec| spec.class);
         match self.counted.get(connection.tenant.id.index()) {
-            Some(Some(counted)) => counted
-                .meters
-                .terms(connection.lane, connection.tally.since),
+            Some(Some(counted)) => {
+                let came = connection.tally.since;
+                counted.meters.terms(connection.lane, last, came)
+            }
             _ => Terms::default(),
         }
     }
 
-    /// On what terms its request waits for a handler, and then for the device. One beyond its
-    /// contract has no due time at either, nor has what it waits for.
-    pub fn terms_of(&self, connection: &Connection, class: Class) -> [Terms; 2] {
-        let tally = &connection.tally;
+    /// A request of a class begins: by stage, when it must have its turn. One beyond its contract
+    /// has no due time at any, nor has what it waits for.
+    pub fn begin(&self, connection: &mut Connection, class: Class) -> [Option<Nanos>; STAGES] {
         let Some(Some(counted)) = self.counted.get(connection.tenant.id.index()) else {
-            return [Terms::default(); 2];
+            return [None; STAGES];
         };
-        [HANDLERS, DEVICE].map(|stage| {
-            let terms = counted
-                .meters
-                .terms_of(connection.lane, class, stage, tally.since);
-            Terms {
-                due_at: terms.due_at.filter(|_| tally.timed),
-                ..terms
-            }
-        })
+        let (lane, came) = (connection.lane, connection.tally.since);
+        let within = counted.meters.begin(lane, class, came);
+        let due_at = counted.meters.due_at((lane, class), &within, came);
+        connection.tally.within = Some(within);
+        due_at
     }
 
     /// What the lanes of a tenant are entitled to where requests come in, and elsewhere; of
     /// contracts this portion.
-    pub fn lanes(&self, tenant: &Tenant, portion: f64) -> [Vec<LaneAllocation>; 2] {
+    pub fn lanes(&self, now: Nanos, tenant: &Tenant, portion: f64) -> [Vec<LaneAllocation>; 2] {
         match self.counted.get(tenant.id.index()) {
             Some(Some(counted)) => {
+                counted.meters.set_portion(now, portion);
                 [Some(portion), None].map(|contracts| counted.meters.lanes(contracts))
             }
             _ => Default::default(),
+        }
+    }
+
+    /// Whether anybody was promised anything.
+    pub fn promised_any(&self) -> bool {
+        let mut counted = self.counted.iter().flatten();
+        counted.any(|counted| !counted.unanswered.is_empty())
+    }
+
+    /// A connection waits for a request of a class.
+    pub fn unanswered(&mut self, connection: &Connection, class: Class, now: Nanos) {
+        let Some(Some(counted)) = self.counted.get_mut(connection.tenant.id.index()) else {
+            return;
+        };
+        let places = counted.meters.places(connection.lane, class);
+        for (number, place) in places.iter().map(|place| usize::from(*place)).enumerate() {
+            let objective = counted.meters.all()[place].objective();
+            let within = match &connection.tally.within {
+                Some(within) => within.get(number) == Some(&true),
+                None => objective.contract_per_s.is_none(),
+            };
+            if within {
+                let waited_ns = now.saturating_sub(connection.tally.since);
+                counted.unanswered[place].count(objective, waited_ns);
+            }
+        }
+    }
+
+    /// That is all that wait: their meters are told.
+    pub fn tell_unanswered(&mut self) {
+        for counted in self.counted.iter_mut().flatten() {
+            let meters = counted.meters.all().iter();
+            for (meter, unanswered) in meters.zip(&mut counted.unanswered) {
+                meter.waits(self.core, std::mem::take(unanswered));
+            }
         }
     }
 

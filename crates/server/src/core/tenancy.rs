@@ -8,9 +8,9 @@ use engine::device::on_terms;
 use engine::EngineError;
 use policy::dispatch::Others;
 use policy::lend::Need;
-use policy::slo::control::HANDLERS;
+use policy::slo::control::{DEVICE, HANDLERS};
 use policy::{Nanos, Promise};
-use stage::Allocation;
+use stage::{Allocation, Terms};
 use telemetry::Class;
 
 use super::answer::refuse;
@@ -21,6 +21,7 @@ use super::message::Message;
 use super::{Core, Used};
 use crate::connection::{Connection, Parked, Ready};
 use crate::shared::Shared;
+use crate::slo::in_lane;
 use crate::tenants::{ConnectionKey, Tenant};
 
 /// Unread consumption a core may be left with: beyond, it is told more at once later.
@@ -69,7 +70,7 @@ impl Core {
         self.lines
             .configure(now, tenant.id, &promise.at_requests(), promise.weight);
         let at_handlers = at_handlers.at_handlers(seat as u32, cores as u32);
-        let [requests, work] = self.principals.lanes(tenant, portions.promised);
+        let [requests, work] = self.principals.lanes(now, tenant, portions.promised);
         self.lines.set_lanes(now, tenant.id, &requests);
         let crews = [&self.handlers].into_iter().chain(&self.beyond);
         for (place, crew) in crews.enumerate() {
@@ -161,8 +162,11 @@ impl Core {
         connection.parked = Some(Parked::Opening);
         let mailbox = self.mailbox().clone();
         let tenant = Arc::clone(&connection.tenant);
-        let [_, at_device] = self.principals.terms_of(connection, spec.class);
-        let _on_terms = on_terms(at_device);
+        let due_at = self.principals.begin(connection, spec.class)[DEVICE];
+        let _on_terms = on_terms(Terms {
+            due_at,
+            ..in_lane(connection.lane)
+        });
         self.shared.open_keyspace(
             &tenant,
             Box::new(move |error| mailbox.send(Message::Ready(key, Ready::Opened(error)))),

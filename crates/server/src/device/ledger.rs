@@ -6,7 +6,7 @@ use parking_lot::RwLock;
 use policy::cost::device::{Flow, Mix, Vop};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
-use telemetry::Class;
+use telemetry::{Class, CLASSES};
 
 const ACTIVITIES: usize = Activity::ALL.len();
 
@@ -133,6 +133,12 @@ impl Used {
     pub fn class(&self, class: Option<Class>) -> Sum {
         let of = &self.moved[class.map_or(Tag::default(), tag_of).index()];
         of.iter().map(sum).fold(Sum::default(), Sum::plus)
+    }
+
+    /// What requests of each class did themselves, in VOPs.
+    #[must_use]
+    pub fn class_vops(&self) -> [f64; CLASSES] {
+        Class::ALL.map(|class| self.class(Some(class)).vops.get())
     }
 
     /// One activity for one class.

@@ -22,6 +22,8 @@ pub enum News {
     Tuned,
     /// A controller treats the handlers' work otherwise.
     Steered,
+    /// How long requests have waited that were promised something is to be seen.
+    Look,
     /// The engine behind this server may have other commands, or be elsewhere.
     Engine,
     /// Finish what is under way, take nothing new, and end.

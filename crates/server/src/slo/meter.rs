@@ -11,6 +11,7 @@ use telemetry::{HistogramSnapshot, Lates};
 
 use super::late::Lately;
 use super::record::Record;
+use super::unanswered::Unanswered;
 
 /// No due time: turns are given by shares.
 const NONE: u64 = u64::MAX;
@@ -20,6 +21,9 @@ pub struct Meter {
     slo: Slo,
     objective: Objective,
     contract: Option<Mutex<Contract>>,
+    /// The same of those that have due times: they are told before they are answered. Of several
+    /// fronts it is a portion.
+    timed: Option<Mutex<Contract>>,
     cores: Box<[Sides]>,
     /// So long after its arrival a request must have its turn at each stage, ns.
     due_after: [AtomicU64; STAGES],
@@ -39,6 +43,8 @@ struct Sides {
     beyond: Lates,
     /// What came of them at the stages since somebody asked.
     stages: Mutex<AtStages>,
+    /// Those that wait.
+    unanswered: Mutex<Unanswered>,
 }
 
 /// What came of requests within the contract at the stages.
@@ -95,6 +101,8 @@ pub struct Reading {
     pub within: HistogramSnapshot,
     /// And of those beyond it.
     pub beyond: HistogramSnapshot,
+    /// Those that wait.
+    pub unanswered: Unanswered,
 }
 
 impl Meter {
@@ -104,15 +112,21 @@ impl Meter {
         let bound_ns = objective
             .latency
             .map_or(u64::MAX, |latency| latency.at_most_ns);
+        let contract = || {
+            let per_s = objective.contract_per_s;
+            per_s.map(|per_s| Mutex::new(Contract::new(now, per_s)))
+        };
         let sides = || Sides {
             within: Lates::new(bound_ns),
             beyond: Lates::new(bound_ns),
             stages: Mutex::default(),
+            unanswered: Mutex::default(),
         };
         Self {
             slo,
             objective,
-            contract: (objective.contract_per_s).map(|per_s| Mutex::new(Contract::new(now, per_s))),
+            contract: contract(),
+            timed: contract(),
             cores: (0..cores).map(|_| sides()).collect(),
             due_after: [NONE; STAGES].map(AtomicU64::new),
             record: Mutex::new(Record::new(now)),
@@ -138,6 +152,20 @@ impl Meter {
         for (due, after) in self.due_after.iter().zip(after.unwrap_or([NONE; STAGES])) {
             due.store(after, Ordering::Relaxed);
         }
+    }
+
+    /// Of the contract this portion is for this server from now on.
+    pub fn set_portion(&self, now: Nanos, portion: f64) {
+        if let Some((timed, per_s)) = self.timed.as_ref().zip(self.objective.contract_per_s) {
+            timed.lock().change(now, portion * per_s);
+        }
+    }
+
+    /// Whether a request that came at `came` is within the contract, which it uses up if so: then
+    /// it has due times.
+    pub fn begin(&self, came: Nanos) -> bool {
+        let timed = self.timed.as_ref();
+        timed.is_none_or(|timed| timed.lock().offer(came, 1) > 0)
     }
 
     /// When a request that came at `came` must have its turn at a stage; `None`: when its share
@@ -210,15 +238,22 @@ impl Meter {
         }
     }
 
+    /// What waits at a core at present.
+    pub fn waits(&self, core: usize, unanswered: Unanswered) {
+        *self.cores[core].unanswered.lock() = unanswered;
+    }
+
     /// All cores together.
     pub fn read(&self) -> Reading {
         let mut reading = Reading::default();
         for sides in &self.cores {
             reading.counts.late += sides.within.add_to(&mut reading.within);
             reading.counts.beyond_late += sides.beyond.add_to(&mut reading.beyond);
+            reading.unanswered.add(&sides.unanswered.lock());
         }
         reading.counts.requests = reading.within.count();
         reading.counts.beyond = reading.beyond.count();
+        reading.counts.overdue = reading.unanswered.overdue;
         reading.counts.under_way_ns =
             (reading.within.sum_ns()).wrapping_add(reading.beyond.sum_ns());
         reading

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use policy::slo::control::HANDLERS;
+use policy::slo::control::{HANDLERS, STAGES};
 use policy::Nanos;
 use settings::tenant::{Settings, SloClass, WORKLOADS_MAX};
 use smallvec::SmallVec;
@@ -56,35 +56,73 @@ impl Meters {
     /// The meters of a class of a lane's requests.
     #[inline]
     pub fn of(&self, lane: usize, class: Class) -> impl Iterator<Item = &Arc<Meter>> {
-        let places = self.found.get(lane).map(|of| &of[class.index()]);
-        let places = places.into_iter().flatten();
+        let places = self.places(lane, class).iter();
         places.map(|place| &self.meters[usize::from(*place)])
     }
 
-    /// On what terms a connection of a lane waits for its turn, whose requests came at `came`: what
-    /// they are is not known yet, so the tightest of its promises counts. A core's turns are short
-    /// beside a handler's, so a request that must have a handler in time has its turn here by then,
-    /// too.
-    pub fn terms(&self, lane: usize, came: Nanos) -> Terms {
-        let of = self.found.get(lane).into_iter().flatten().flatten();
-        let due = of.filter_map(|place| {
-            let meter = &self.meters[usize::from(*place)];
-            meter.due_at(HANDLERS, came)
-        });
-        terms(lane, due.min())
+    /// Their places among all.
+    #[inline]
+    pub fn places(&self, lane: usize, class: Class) -> &[u16] {
+        let places = self.found.get(lane).map(|of| &of[class.index()]);
+        places.map_or(&[], SmallVec::as_slice)
     }
 
-    /// On what terms a request of a class waits for a handler or for the device.
-    pub fn terms_of(&self, lane: usize, class: Class, stage: usize, came: Nanos) -> Terms {
-        let due = self
-            .of(lane, class)
-            .filter_map(|meter| meter.due_at(stage, came));
-        terms(lane, due.min())
+    /// On what terms a connection of a lane waits for its turn, whose requests came at `came`: what
+    /// they are is not known yet, so they are taken for what it asked for `last`, and of who asked
+    /// for nothing the tightest of its promises counts. A core's turns are short beside a
+    /// handler's, so a request that must have a handler in time has its turn here by then, too.
+    pub fn terms(&self, lane: usize, last: Option<Class>, came: Nanos) -> Terms {
+        let Some(class) = last else {
+            let of = self.found.get(lane).into_iter().flatten().flatten();
+            let meters = of.map(|place| &self.meters[usize::from(*place)]);
+            let due = meters.filter_map(|meter| meter.due_at(HANDLERS, came));
+            return terms(lane, due.min());
+        };
+        let due = self.of(lane, class);
+        terms(
+            lane,
+            due.filter_map(|meter| meter.due_at(HANDLERS, came)).min(),
+        )
+    }
+
+    /// A request of a class that came at `came` begins: which of its promises it is within the
+    /// contract of, in the order of [`Meters::places`]. It uses these up.
+    pub fn begin(&self, lane: usize, class: Class, came: Nanos) -> Within {
+        self.of(lane, class)
+            .map(|meter| meter.begin(came))
+            .collect()
+    }
+
+    /// By stage, when one must have its turn that is `within` these contracts; `None`: when its
+    /// share gives it one.
+    pub fn due_at(
+        &self,
+        (lane, class): (usize, Class),
+        within: &Within,
+        came: Nanos,
+    ) -> [Option<Nanos>; STAGES] {
+        std::array::from_fn(|stage| {
+            let meters = self
+                .of(lane, class)
+                .zip(within)
+                .filter(|(_, within)| **within);
+            meters
+                .filter_map(|(meter, _)| meter.due_at(stage, came))
+                .min()
+        })
+    }
+
+    /// Of contracts this portion is for this server.
+    pub fn set_portion(&self, now: Nanos, portion: f64) {
+        self.meters
+            .iter()
+            .for_each(|meter| meter.set_portion(now, portion));
     }
 
     /// What each lane is entitled to at a stage: weights, and with a portion of the `contracts` how
-    /// many requests a second may have due times. None: the tenant has no workloads and no
-    /// promises.
+    /// many requests a second may have due times. That is for where it is not known yet what
+    /// requests are: elsewhere each has its own promise's. None: the tenant has no workloads and
+    /// no promises.
     pub fn lanes(&self, contracts: Option<f64>) -> Vec<LaneAllocation> {
         if self.meters.is_empty() && self.workloads.lanes() == 1 {
             return Vec::new();
@@ -135,8 +173,11 @@ fn terms(lane: usize, due_at: Option<Nanos>) -> Terms {
     }
 }
 
+/// Whether a request is within the contracts of its promises. It has two at most.
+pub type Within = SmallVec<[bool; 2]>;
+
 /// The classes of requests that a promise for `class` is for.
-fn classes(class: SloClass) -> &'static [Class] {
+pub fn classes(class: SloClass) -> &'static [Class] {
     match class {
         SloClass::Get => &[Class::Get],
         SloClass::Put => &[Class::Put],
@@ -150,7 +191,7 @@ fn classes(class: SloClass) -> &'static [Class] {
 mod tests {
     use super::*;
     use crate::slo::Took;
-    use policy::slo::control::{PromiseGiven, DEVICE, STAGES};
+    use policy::slo::control::{PromiseGiven, DEVICE};
     use settings::tenant::{Slo, Workload};
 
     fn slo(workload: Option<&str>, class: SloClass, at_most_ns: u64) -> Slo {
@@ -217,23 +258,57 @@ mod tests {
         promised[0].contract_per_s = Some(100.0);
         promised[1].contract_per_s = Some(50.0);
         let meters = Meters::new(&settings(promised), &Meters::default(), 1, 0);
-        assert_eq!(meters.terms(0, 5).due_at, None, "no margins yet");
+        assert_eq!(meters.terms(0, None, 5).due_at, None, "no margins yet");
         for meter in meters.all() {
             meter.give(&PromiseGiven {
                 margin_ns: Some([2; STAGES]),
                 ..PromiseGiven::default()
             });
         }
-        assert_eq!(meters.terms(0, 5).due_at, Some(12));
-        assert_eq!(
-            (meters.terms(1, 5).lane, meters.terms(1, 5).due_at),
-            (LaneId(1), None)
-        );
-        let put = meters.terms_of(0, Class::Put, DEVICE, 5);
-        assert_eq!(put.due_at, Some(12));
+        assert_eq!(meters.terms(0, None, 5).due_at, Some(12));
+        let batch = meters.terms(1, None, 5);
+        assert_eq!((batch.lane, batch.due_at), (LaneId(1), None));
+        let other = meters.terms(0, Some(Class::Other), 5);
+        assert_eq!(other.due_at, None, "it asked for what has no promise");
         let lanes = meters.lanes(Some(0.5));
         let contracts: Vec<_> = lanes.iter().map(|lane| lane.contract_per_s).collect();
         assert_eq!(contracts, [Some(75.0), None]);
         assert!(Meters::default().lanes(None).is_empty());
+    }
+
+    /// Gets have a contract of 100 a second; puts, of the same lane, one without an end; and scans
+    /// no promise.
+    #[test]
+    fn a_contract_buys_its_rate_and_nothing_for_a_class_that_it_does_not_name() {
+        const S: Nanos = 1_000_000_000;
+        let mut promised = vec![slo(None, SloClass::Get, 20), slo(None, SloClass::Put, 9)];
+        promised[0].contract_per_s = Some(100.0);
+        let meters = Meters::new(&settings(promised), &Meters::default(), 1, S);
+        for meter in meters.all() {
+            meter.give(&PromiseGiven {
+                margin_ns: Some([2; STAGES]),
+                ..PromiseGiven::default()
+            });
+        }
+        let due = |class, came| {
+            let within = meters.begin(0, class, came);
+            meters.due_at((0, class), &within, came)[DEVICE]
+        };
+        let timed = |class, second: Nanos| {
+            let all = (0..1_000).map(|number| second * S + number * S / 1_000);
+            all.filter(|came| due(class, *came).is_some()).count()
+        };
+        assert_eq!(timed(Class::Scan, 1), 0, "scans are promised nothing");
+        let gets = timed(Class::Get, 1);
+        assert!((100..=112).contains(&gets), "{gets}");
+        assert_eq!(timed(Class::Put, 2), 1_000);
+        let gets = timed(Class::Get, 3);
+        assert!(
+            (100..=112).contains(&gets),
+            "{gets}, whatever puts there were"
+        );
+        meters.set_portion(4 * S, 0.5);
+        let gets = timed(Class::Get, 5);
+        assert!((50..=57).contains(&gets), "{gets} at one of two fronts");
     }
 }

@@ -19,14 +19,16 @@ mod meters;
 mod record;
 mod slowest;
 mod trail;
+mod unanswered;
 mod workloads;
 
 pub use demand::{Demands, Total};
 pub use history::{Bucket, HOURS_KEPT};
 pub use late::{Delays, Line, Where};
 pub use meter::{AtStages, Meter, Took};
-pub use meters::{in_lane, lanes_beyond, Meters};
+pub use meters::{classes, in_lane, lanes_beyond, Meters, Within};
 pub use record::Window;
 pub use slowest::{Slow, Slowest};
 pub use trail::{Behind, Trail};
+pub use unanswered::Unanswered;
 pub use workloads::Workloads;

@@ -65,7 +65,9 @@ impl Record {
 
     /// The window that is open, as if it ended at `now`.
     pub fn window(&self, objective: &Objective, reading: &Reading, now: Nanos) -> Window {
-        let counts = reading.counts.since(&self.before.counts);
+        let mut counts = reading.counts.since(&self.before.counts);
+        // Who waits asks for more, though nothing of it was answered yet.
+        counts.under_way_ns += reading.unanswered.in_window_ns;
         let length_ns = now.saturating_sub(self.began);
         let within = reading.within.since(&self.before.within);
         let latency_ns = objective.latency.filter(|_| !within.is_empty());
@@ -92,10 +94,50 @@ impl Record {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::slo::{Meter, Took};
+    use crate::slo::{Meter, Took, Unanswered};
     use settings::tenant::{Slo, SloClass};
 
     const S: Nanos = 1_000_000_000;
+
+    #[test]
+    fn a_window_of_a_stall_is_missed_and_one_in_which_nobody_waits_says_nothing() {
+        let slo = Slo {
+            class: SloClass::Get,
+            at_most_ns: Some(20_000_000),
+            throughput_per_s: Some(1.0),
+            ..Slo::default()
+        };
+        let meter = Meter::new(slo, 2, S);
+        let mut record = meter.record.lock();
+        let mut close = |now, waited_ns: Option<Nanos>| {
+            let mut waits = Unanswered::default();
+            if let Some(waited_ns) = waited_ns {
+                waits.count(meter.objective(), waited_ns);
+            }
+            meter.waits(1, waits);
+            record.close(meter.objective(), meter.read(), now, now / S);
+            record.windows().next_back().expect("one").outcome
+        };
+        assert_eq!(close(11 * S, None), Outcome::NoData);
+        assert_eq!(close(21 * S, Some(10_000_000)), Outcome::NoData);
+        assert_eq!(close(31 * S, Some(30_000_000)), Outcome::Missed);
+        assert_eq!(close(41 * S, Some(10 * S)), Outcome::Missed);
+        assert_eq!(close(51 * S, None), Outcome::NoData);
+        drop(record);
+        let slo = Slo {
+            throughput_per_s: Some(1.0),
+            ..Slo::default()
+        };
+        let rate = Meter::new(slo, 1, S);
+        let mut waits = Unanswered::default();
+        waits.count(rate.objective(), 60 * S);
+        rate.waits(0, waits);
+        let window = rate
+            .record
+            .lock()
+            .window(rate.objective(), &rate.read(), 11 * S);
+        assert_eq!(window.outcome, Outcome::Missed, "a scan of a minute");
+    }
 
     #[test]
     fn a_window_is_judged_by_what_was_answered_in_it() {

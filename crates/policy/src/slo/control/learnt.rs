@@ -1,7 +1,7 @@
 //! What was learnt of one promise.
 
 use super::giving::Took;
-use super::{Held, PromiseSeen, STAGES};
+use super::{Held, PromiseSeen, DEVICE, STAGES};
 use crate::cost::Nanos;
 use crate::slo::{Latency, Tail};
 
@@ -110,13 +110,19 @@ impl Learnt {
             let per_s = seen.counts.requests as f64 / elapsed_s;
             self.per_s = per_s.min(self.per_s + (per_s - self.per_s) * NEWEST);
         }
-        self.requests = self.requests * fade + seen.counts.requests as f64;
+        let overdue = match self.aimed_ns() {
+            Some(aimed_ns) if seen.waiting_ns as f64 > aimed_ns => seen.counts.overdue as f64,
+            _ => 0.0,
+        };
+        self.requests = self.requests * fade + seen.counts.requests as f64 + overdue;
         let elsewhere = seen.held.saturating_add(seen.unhandled);
         let late = [seen.unhandled, seen.counts.late.saturating_sub(elsewhere)];
         let counted = self.late_by_aim(seen);
         for (all, new) in self.late.iter_mut().zip(late) {
             *all = *all * fade + new as f64 * counted;
         }
+        // Where it waits is not known before it is answered.
+        self.late[DEVICE] += overdue;
         let per_s = (seen.counts.requests + seen.counts.beyond) as f64 / elapsed_s;
         if per_s > 0.0 && seen.device > 0.0 {
             let each = seen.device / per_s;
@@ -128,7 +134,8 @@ impl Learnt {
             .objective
             .throughput_per_s
             .map(|wanted| wanted * self.part);
-        let waits = seen.occupied.iter().any(|part| *part > 0.5);
+        let waits = seen.waiting_ns as f64 / 1e9 > 0.5 * elapsed_s
+            || seen.occupied.iter().any(|part| *part > 0.5);
         self.short = match wanted {
             Some(wanted) if waits && per_s < 0.98 * wanted => self.short + 1,
             _ => 0,
@@ -234,7 +241,7 @@ impl Learnt {
     /// What it needs at the device, as a part of what it was promised.
     pub(super) fn needs(&self, options: &MarginOptions) -> Option<f64> {
         let latency = self.held.objective.latency?;
-        let ns = self.wanted_ns(super::DEVICE, options)?;
+        let ns = self.wanted_ns(DEVICE, options)?;
         Some(ns as f64 * self.part / latency.at_most_ns as f64)
     }
 
@@ -266,7 +273,7 @@ impl Learnt {
             .map(|latency| latency.at_most_ns);
         if let Some((margins, at_most_ns)) = self.margin_ns.as_mut().zip(at_most_ns) {
             let most = options.part_max * at_most_ns as f64;
-            let margin = &mut margins[super::DEVICE];
+            let margin = &mut margins[DEVICE];
             *margin = (*margin as f64 + longer_ns).min(most.max(*margin as f64)) as Nanos;
         }
     }

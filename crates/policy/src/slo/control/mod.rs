@@ -101,6 +101,9 @@ pub struct PromiseSeen {
     pub occupied: [f64; STAGES],
     /// What its requests were charged at the device, as a part of the device's time, 0 to 1.
     pub device: f64,
+    /// How long the request has waited that waits longest, of those in contract that are not
+    /// answered yet, ns; 0: none waits.
+    pub waiting_ns: Nanos,
 }
 
 /// What an interval showed.
@@ -125,12 +128,14 @@ pub struct Seen {
 }
 
 impl PromiseSeen {
-    /// The percentile of latency that is promised. `None`: nothing was answered, or no latency is
-    /// promised.
+    /// The percentile of latency that is promised; where nothing was answered, what somebody has
+    /// waited beyond the promise. `None`: there is neither, or no latency is promised.
     #[must_use]
     pub fn latency_ns(&self, objective: &Objective) -> Option<Nanos> {
-        let part = objective.latency?.percentile / 100.0;
-        self.latencies.quantile(part)
+        let latency = objective.latency?;
+        let waiting_ns = Some(self.waiting_ns).filter(|ns| *ns > latency.at_most_ns);
+        let answered_ns = self.latencies.quantile(latency.percentile / 100.0);
+        answered_ns.or(waiting_ns)
     }
 
     /// Normalised performance (Frosting 2.3): promised over measured latency, or measured over
@@ -170,6 +175,7 @@ impl Seen {
         for (one, next) in self.promises.iter_mut().zip(&next.promises) {
             one.counts.add(&next.counts);
             one.latencies.add(&next.latencies);
+            one.waiting_ns = next.waiting_ns;
             for (part, next) in one.occupied.iter_mut().zip(next.occupied) {
                 *part = *part * parts[0] + next * parts[1];
             }

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use commands::{Action, Flags, SessionCommand, Spec};
 use front::{Command, Way};
+use policy::slo::control::HANDLERS;
 use resp::{Args, Protocol};
 use stage::Terms;
 
@@ -295,9 +296,17 @@ impl Core {
         let bytes: usize = pieces.map(Bytes::len).sum();
         let whose = (connection.tenant.id, connection.lane);
         let large = front.sizes.note(whose, bytes, self.now);
-        if let (0, Some(first)) = (connection.outstanding(), forwards.first()) {
-            let [terms, _] = self.principals.terms_of(connection, first.spec.class);
-            let mut outstanding = Outstanding::none(Terms { level, ..terms });
+        // Each uses up its contract; those that go with others go by the terms of the first.
+        let begun = forwards.first().map(|first| {
+            let due_at = self.principals.begin(connection, first.spec.class);
+            (first, due_at[HANDLERS])
+        });
+        if let (0, Some((first, due_at))) = (connection.outstanding(), begun) {
+            let mut outstanding = Outstanding::none(Terms {
+                due_at,
+                level,
+                ..in_lane(connection.lane)
+            });
             outstanding.own = large || front.sizes.knows(whose);
             outstanding.scripts = first.script;
             connection.parked = Some(Parked::Engine(Box::new(outstanding)));
