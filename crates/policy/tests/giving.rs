@@ -100,16 +100,21 @@ fn range(all: impl IntoIterator<Item = f64>) -> (f64, f64) {
     })
 }
 
-/// Of every promise, badness as measured is within a tenth of that of the others, in every interval
-/// for as long as the overload lasts; and the promises are soon back after it.
+/// Of every promise, badness as measured is within a tenth of that of the others, in every window
+/// of ten intervals for as long as the overload lasts; and the promises are soon back after it.
 fn settles(promises: &[(u64, u32)], crowd: f64) {
     let mut crowded = Crowded::new(promises);
-    let all: Vec<_> = (0..600).map(|_| crowded.step(crowd)).collect();
-    for (at, badness) in all.iter().enumerate().skip(60) {
+    let mut window = || -> Vec<f64> {
+        let steps: Vec<_> = (0..10).map(|_| crowded.step(crowd)).collect();
+        let mean = |at: usize| steps.iter().map(|step| step[at]).sum::<f64>() / 10.0;
+        (0..promises.len()).map(mean).collect()
+    };
+    let all: Vec<_> = (0..60).map(|_| window()).collect();
+    for (at, badness) in all.iter().enumerate().skip(6) {
         let (least, most) = range(badness.iter().copied());
         assert!(least > 0.0 && most <= 1.1 * least, "{at}: {badness:?}");
     }
-    let of_first = all[60..].iter().map(|badness| badness[0]);
+    let of_first = all[6..].iter().map(|badness| badness[0]);
     let (least, most) = range(of_first);
     assert!(most <= 1.15 * least, "it swings from {least} to {most}");
     let back = (0..90).position(|_| {

@@ -164,8 +164,10 @@ impl Auto {
             self.give_way(pressed, seen);
         }
         let contended = seen.others_occupied > 0.5;
-        // What goes between scans is not due yet, which says nothing of what is.
-        let falls = [contended, contended && !self.gear.between];
+        // What goes between scans is not due yet, which says nothing of what is. There are hardly
+        // any to go between while promises give way and requests are in time by that.
+        let between = self.gear.between && !self.giving.settled();
+        let falls = [contended, contended && !between];
         for learnt in &mut self.learnt {
             learnt.aim_at(self.giving.part_of(learnt.held.objective.importance));
             let margins = self.options.margins;

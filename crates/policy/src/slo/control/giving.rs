@@ -7,7 +7,13 @@ use crate::cost::Nanos;
 /// Intervals after a rise before less is given up again, and the most that this grows to while that
 /// turns out to be wrong.
 const PATIENCE: u32 = 5;
-const PATIENCE_MAX: u32 = 40;
+const PATIENCE_MAX: u32 = 10;
+/// It rises by this part of the way to what latencies that were measured ask for: of few requests
+/// chance is a part, and what was given up in a moment comes back slowly.
+const RISE: f64 = 0.5;
+/// Intervals in a row in which nobody was late before margins may fall, too: where they fall sooner
+/// a burst finds them too small, and all are late.
+const SETTLED: u32 = 3;
 /// The part by which it falls, at first: little, since what unimportant promises get back by it
 /// important ones lose.
 const FALL: f64 = 0.01;
@@ -60,6 +66,11 @@ impl Giving {
         self.badness
     }
 
+    /// Whether promises give way, and nobody was late by what is aimed at for a while.
+    pub(super) fn settled(&self) -> bool {
+        self.badness > 0.0 && self.calm >= SETTLED
+    }
+
     /// What is aimed at of a promise.
     pub(super) fn part_of(&self, importance: u32) -> f64 {
         let part = 1.0 - self.badness / f64::from(importance.max(1));
@@ -74,6 +85,7 @@ impl Giving {
     /// nothing left to take from others. Tells whether it rose.
     pub(super) fn step(&mut self, late: bool, all: &[Learnt], seen: &Seen) -> bool {
         let short = all.iter().zip(&seen.promises);
+        let short = short.filter(|(learnt, _)| learnt.short());
         let short = short.filter_map(|(learnt, one)| learnt.lacks_rate(one, seen.elapsed_ns));
         let short = short.reduce(f64::max);
         let rose = std::mem::take(&mut self.rose);
@@ -84,7 +96,7 @@ impl Giving {
         self.calm = 0;
         let by_rate = short.map_or(0.0, |worst| RATE_STEP * (worst - self.badness));
         let by_latency = match late && !rose {
-            true => level(all) - self.badness,
+            true => RISE * (level(all) - self.badness),
             false => 0.0,
         };
         let more = by_rate.max(by_latency);
@@ -144,15 +156,17 @@ fn level(all: &[Learnt]) -> f64 {
     high
 }
 
-/// The worst badness of latencies that was measured, if that of all that were asked can be told.
+/// The worst badness that was measured, if that of all that were asked can be told.
 fn measured(all: &[Learnt], seen: &Seen) -> Option<f64> {
-    let asked = all.iter().zip(&seen.promises);
-    let mut asked = asked.filter(|(learnt, seen)| {
-        learnt.held.objective.latency.is_some() && seen.counts.requests > 0
-    });
-    asked.try_fold(0.0, |worst: f64, (learnt, seen)| {
-        Some(worst.max(learnt.lacks_latency(seen)?))
-    })
+    let mut worst: f64 = 0.0;
+    for (learnt, one) in all.iter().zip(&seen.promises) {
+        let lacks_rate = learnt.lacks_rate(one, seen.elapsed_ns);
+        worst = worst.max(lacks_rate.unwrap_or(0.0));
+        if learnt.held.objective.latency.is_some() && one.counts.requests > 0 {
+            worst = worst.max(learnt.lacks_latency(one)?);
+        }
+    }
+    Some(worst)
 }
 
 /// How long requests of a promise took since badness changed last.

@@ -1,7 +1,7 @@
 //! What was learnt of one promise.
 
 use super::giving::Took;
-use super::{Held, PromiseSeen, DEVICE, STAGES};
+use super::{Held, PromiseSeen, DEVICE, HANDLERS, STAGES};
 use crate::cost::Nanos;
 use crate::slo::{Latency, Tail};
 
@@ -20,6 +20,9 @@ pub struct MarginOptions {
     pub fall_per_s: f64,
     /// Of the requests that may be late, those that the margin is made for at most.
     pub aim: f64,
+    /// The same while the promise gives way: then the percentile is to lie at what is aimed at, or
+    /// what is measured is given up less than others.
+    pub aim_giving: f64,
 }
 
 impl Default for MarginOptions {
@@ -31,6 +34,7 @@ impl Default for MarginOptions {
             first: [0.75, 0.5],
             fall_per_s: 0.1,
             aim: 0.25,
+            aim_giving: 0.75,
         }
     }
 }
@@ -65,8 +69,12 @@ pub(super) struct Learnt {
     /// Requests in contract, and by stage how many of them were late by its doing; older ones fade.
     requests: f64,
     late: [f64; STAGES],
+    /// Those that are not answered yet and late already.
+    overdue: f64,
     /// Part of the device's time that a request a second takes.
     device_each: Option<f64>,
+    /// Whether it wanted more than it had in the last interval.
+    wants: bool,
     /// Intervals in a row in which it had less than its part of the promised rate, and wanted more.
     short: u32,
 }
@@ -88,7 +96,9 @@ impl Learnt {
             per_s: 0.0,
             requests: 0.0,
             late: [0.0; STAGES],
+            overdue: 0.0,
             device_each: None,
+            wants: false,
             short: 0,
         }
     }
@@ -110,11 +120,11 @@ impl Learnt {
             let per_s = seen.counts.requests as f64 / elapsed_s;
             self.per_s = per_s.min(self.per_s + (per_s - self.per_s) * NEWEST);
         }
-        let overdue = match self.aimed_ns() {
+        self.overdue = match self.aimed_ns() {
             Some(aimed_ns) if seen.waiting_ns as f64 > aimed_ns => seen.counts.overdue as f64,
             _ => 0.0,
         };
-        self.requests = self.requests * fade + seen.counts.requests as f64 + overdue;
+        self.requests = self.requests * fade + seen.counts.requests as f64 + self.overdue;
         let elsewhere = seen.held.saturating_add(seen.unhandled);
         let late = [seen.unhandled, seen.counts.late.saturating_sub(elsewhere)];
         let counted = self.late_by_aim(seen);
@@ -122,7 +132,7 @@ impl Learnt {
             *all = *all * fade + new as f64 * counted;
         }
         // Where it waits is not known before it is answered.
-        self.late[DEVICE] += overdue;
+        self.late[DEVICE] += self.overdue;
         let per_s = (seen.counts.requests + seen.counts.beyond) as f64 / elapsed_s;
         if per_s > 0.0 && seen.device > 0.0 {
             let each = seen.device / per_s;
@@ -134,10 +144,10 @@ impl Learnt {
             .objective
             .throughput_per_s
             .map(|wanted| wanted * self.part);
-        let waits = seen.waiting_ns as f64 / 1e9 > 0.5 * elapsed_s
+        self.wants = seen.waiting_ns as f64 / 1e9 > 0.5 * elapsed_s
             || seen.occupied.iter().any(|part| *part > 0.5);
         self.short = match wanted {
-            Some(wanted) if waits && per_s < 0.98 * wanted => self.short + 1,
+            Some(wanted) if self.wants && per_s < 0.98 * wanted => self.short + 1,
             _ => 0,
         };
     }
@@ -165,11 +175,21 @@ impl Learnt {
         }
     }
 
-    /// By stage: whether more requests were late by it than half of what may be.
+    /// By stage: whether more requests were late by it than half of what may be. Of a promise that
+    /// gives way the percentile is to lie at what is aimed at: whether it is beyond that since
+    /// something else was aimed at last, by the stage that most were late by.
     pub(super) fn pressed(&self) -> [bool; STAGES] {
-        let Some(latency) = self.held.objective.latency else {
+        let (Some(latency), Some(aimed_ns)) = (self.held.objective.latency, self.aimed_ns()) else {
             return [false; STAGES];
         };
+        if self.part < 1.0 {
+            let late = self.took.longer_than(aimed_ns as Nanos) + self.overdue;
+            let all = self.took.count() + self.overdue;
+            let enough = all >= latency.sample_least() as f64 || self.overdue > 0.0;
+            let beyond = enough && late > latency.late_part() * all;
+            let by_handlers = self.late[HANDLERS] > self.late[DEVICE];
+            return [beyond && by_handlers, beyond && !by_handlers];
+        }
         let allowed = latency.late_part() * self.requests;
         let many = (0.5 * allowed).max(0.5);
         self.late.map(|late| late > many)
@@ -218,11 +238,15 @@ impl Learnt {
         Some(self.weighted(latency.at_most_ns as f64 / ns as f64))
     }
 
-    /// What it lacks of the promised rate, weighted by importance, if it is missed for long though
-    /// its part of the device is kept.
+    /// Whether a promised rate is missed for long though its part of the device is kept.
+    pub(super) fn short(&self) -> bool {
+        self.short >= SHORT_MIN
+    }
+
+    /// What it lacks of the promised rate, weighted by importance, if it wants more.
     pub(super) fn lacks_rate(&self, seen: &PromiseSeen, elapsed_ns: Nanos) -> Option<f64> {
         let wanted = self.held.objective.throughput_per_s?;
-        let is = seen.per_s(elapsed_ns).filter(|_| self.short >= SHORT_MIN)?;
+        let is = seen.per_s(elapsed_ns).filter(|_| self.wants)?;
         Some(self.weighted(is / wanted))
     }
 
@@ -260,7 +284,10 @@ impl Learnt {
         // Whole ones are late, so half a request less in the mean.
         let may = (latency.late_part() * requests - 0.5).max(0.0);
         let few = below(may) / requests.max(1.0);
-        few.min(latency.late_part() * options.aim)
+        match self.part < 1.0 {
+            true => latency.late_part() * options.aim_giving,
+            false => few.min(latency.late_part() * options.aim),
+        }
     }
 
     /// It may wait longer at the device from now on, for all that is known: its margin there falls
