@@ -65,6 +65,10 @@ pub struct Tenant {
     /// or no window said something.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<f64>,
+    /// What it lacked of its promise, weighted by importance, in the mean of all windows; simulated
+    /// runs only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub badness: Option<f64>,
     /// What the server's own histograms say of the measured time, ms, by the server's class; empty
     /// where nobody looked.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -54,6 +54,9 @@ pub fn observed(plan: &Plan, outcome: &Outcome) -> Observed {
             .map(|(load, (spec, outcome))| Tenant {
                 group: spec.group.clone(),
                 kept: spec.objective.and_then(|promised| outcome.kept(&promised)),
+                badness: spec
+                    .objective
+                    .and_then(|promised| outcome.badness(&promised)),
                 load,
                 ..Tenant::default()
             })

@@ -111,6 +111,27 @@ impl TenantOutcome {
         (judged > 0).then(|| f64::from(met) / f64::from(judged))
     }
 
+    /// What it lacked of its promise in its windows, weighted by importance (Frosting 2.3), in the
+    /// mean; `None`: no window said anything.
+    #[must_use]
+    pub fn badness(&self, promised: &Objective) -> Option<f64> {
+        let window_s = promised.window_ns as f64 / 1e9;
+        let performance = |window: &Window| {
+            let latency = promised.latency.and_then(|wanted| {
+                let is_ns = window.latency_ns?;
+                Some(wanted.at_most_ns as f64 / is_ns as f64)
+            });
+            let served = (window.counts.requests + window.counts.beyond) as f64;
+            let rate = promised.throughput_per_s;
+            let rate = rate.map(|wanted| served / (wanted * window_s));
+            latency.into_iter().chain(rate).reduce(f64::min)
+        };
+        let each: Vec<f64> = self.windows.iter().filter_map(performance).collect();
+        let lacks = each.iter().map(|performance| (1.0 - performance).max(0.0));
+        let mean = lacks.sum::<f64>() / each.len() as f64;
+        (!each.is_empty()).then(|| f64::from(promised.importance) * mean)
+    }
+
     /// Requests sent after the warm-up that never had a reply.
     #[must_use]
     pub fn unanswered(&self) -> u64 {

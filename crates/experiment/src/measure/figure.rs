@@ -28,6 +28,8 @@ pub enum Figure {
     Cpu,
     /// Part of the windows in which its promise was kept, by the server, 0 to 1.
     Kept,
+    /// What it lacked of its promise, weighted by importance; simulated runs only.
+    Badness,
     /// Latency, ms: mean, percentiles, highest.
     Mean,
     /// Median.
@@ -67,7 +69,7 @@ pub enum Figure {
 
 impl Figure {
     /// Names in experiments, with the figure and its unit.
-    pub const WORDS: [(&'static str, Self, &'static str); 78] = [
+    pub const WORDS: [(&'static str, Self, &'static str); 79] = [
         ("rate", Self::Rate, "req/s"),
         ("offered", Self::Offered, "req/s"),
         ("served", Self::Served, ""),
@@ -77,6 +79,7 @@ impl Figure {
         ("bytes-out", Self::BytesOut, "B/s"),
         ("cpu", Self::Cpu, "s/s"),
         ("kept", Self::Kept, ""),
+        ("badness", Self::Badness, ""),
         ("mean", Self::Mean, "ms"),
         ("p50", Self::P50, "ms"),
         ("p90", Self::P90, "ms"),
@@ -204,7 +207,7 @@ impl Figure {
             // Asked of the seconds or of the run, in `value`, and of the tenant, in `each`.
             Self::Outstanding | Self::Share | Self::Permits => f64::NAN,
             Self::Generator | Self::Whole(_) => f64::NAN,
-            Self::Cpu | Self::Kept | Self::ServerP50 | Self::ServerP99 => f64::NAN,
+            Self::Cpu | Self::Kept | Self::Badness | Self::ServerP50 | Self::ServerP99 => f64::NAN,
             Self::Finished | Self::Network | Self::P99LessNetwork => f64::NAN,
         }
     }
@@ -263,10 +266,11 @@ impl Choice {
                         return Err("processor time is not charged by class".into())
                     }
                     (Figure::Cpu, None) => tenant.cpu_per_s.unwrap_or(f64::NAN),
-                    (Figure::Kept, Some(_)) => {
+                    (Figure::Kept | Figure::Badness, Some(_)) => {
                         return Err("promises are not told apart by class here".into())
                     }
                     (Figure::Kept, None) => tenant.kept.unwrap_or(f64::NAN),
+                    (Figure::Badness, None) => tenant.badness.unwrap_or(f64::NAN),
                     (Figure::ServerP50, _) => tenant.server_ms(class)?.p50,
                     (Figure::ServerP99, _) => tenant.server_ms(class)?.p99,
                     (Figure::Network, _) => network()?,
@@ -287,20 +291,15 @@ impl Choice {
 /// Why there is none.
 pub fn value(run: &Observed, choice: &Choice) -> Measured {
     if let Figure::Whole(name) = choice.figure {
-        let found = run.figures.get(name);
-        return found
-            .copied()
-            .ok_or_else(|| format!("the run has no figure {name:?}"));
+        let found = run.figures.get(name).copied();
+        return found.ok_or_else(|| format!("the run has no figure {name:?}"));
     }
     if choice.figure == Figure::Finished {
         return run.finished_s();
     }
     if choice.figure == Figure::Generator {
-        let rate: f64 = run
-            .tenants
-            .iter()
-            .map(|one| one.load.total.rate_per_s)
-            .sum();
+        let tenants = run.tenants.iter();
+        let rate: f64 = tenants.map(|one| one.load.total.rate_per_s).sum();
         return finite(
             run.generator.cpu_s * 1e9 / (rate * run.elapsed_s),
             "the figure",
