@@ -90,10 +90,10 @@ test-sessions: ## Random sessions of several tenants, against a model of each
 test-experiments: ## Every experiment in its short form
 	@tools/test.sh simulations experiments
 
-soak: ## Crash tests, random sessions and sequences, and fuzzing for hours instead of minutes
-	@ENTREMET_KILL_ROUNDS=1000 ENTREMET_SEQUENCES=1000 ENTREMET_SEED=$$RANDOM FUZZ_SECONDS=3600 ENTREMET_SESSION_SECONDS=7200 \
+soak: ## Crash tests, random sessions, sequences and schedules, and fuzzing for hours instead of minutes
+	@ENTREMET_KILL_ROUNDS=1000 ENTREMET_SEQUENCES=1000 ENTREMET_SCHEDULES=1000 ENTREMET_SEED=$$RANDOM FUZZ_SECONDS=3600 ENTREMET_SESSION_SECONDS=7200 \
 		ENTREMET_HOSTILE_WORDS=1000000 ENTREMET_HOSTILE_BYTES=134217728 ENTREMET_HOSTILE_MEMBERS=1000000 ENTREMET_HOSTILE_MEMORY=1 \
-		ENTREMET_SUITE_TIMEOUT_S=7200 PYTEST_ARGS=--timeout=9000 tools/test.sh crash sessions conformance fuzz
+		ENTREMET_SUITE_TIMEOUT_S=7200 PYTEST_ARGS=--timeout=9000 tools/test.sh crash sessions cluster conformance fuzz
 
 fuzz: ## Fuzz the RESP parser (FUZZ_SECONDS=120)
 	@tools/fuzz.sh

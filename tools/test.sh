@@ -7,6 +7,7 @@
 #   ENTREMET_KILL_ROUNDS   rounds of kill -9 (50)          ENTREMET_SEED   of random tests (1)
 #   FUZZ_SECONDS           fuzzing the parser (120)        PYTEST_ARGS     further arguments, such as "-k disk -x"
 #   ENTREMET_SESSION_SECONDS   fuzzing whole sessions (40)
+#   ENTREMET_SCHEDULES     random schedules before a cluster (200)
 # shellcheck source=tools/lib.sh
 source "$(dirname "$0")/lib.sh"
 cd "$ROOT"

@@ -4,8 +4,8 @@ No power is cut here. The server is watched while it makes files, and no name ma
 import os
 
 import pytest
-from preload import compiled
 
+from harness.preload import compiled
 from harness.server import Tenant
 
 pytestmark = pytest.mark.ours

@@ -8,9 +8,9 @@ import subprocess
 import threading
 
 import pytest
-from preload import compiled
 from writers import Crowd
 
+from harness.preload import compiled
 from harness.resp import ServerError
 from harness.server import Server, Tenant
 from harness.waiting import eventually

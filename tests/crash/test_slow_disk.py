@@ -9,8 +9,8 @@ import urllib.request
 
 import pytest
 from bystander import Bystander
-from preload import compiled
 
+from harness.preload import compiled
 from harness.server import ALPHA, BETA, Tenant
 from harness.waiting import eventually
 

@@ -5,8 +5,8 @@ import struct
 
 import pytest
 from bystander import Bystander
-from preload import compiled
 
+from harness.preload import compiled
 from harness.server import ALPHA, BETA, Server
 from harness.waiting import eventually
 
