@@ -216,7 +216,9 @@ class Scene:
             stopped = [moment for of, what, moment in self.notes if (of, what) == (shard, "stopped") and moment <= at]
             planned = any(isinstance(event, FailOver) and event.shard == shard for event in events)
             if stopped:
-                doubts.append(Doubt(shard, min(stopped) - LAST_MOMENT_S, at))
+                # One that was back before goes on as a master until it hears of the other.
+                back = any((of, what) == (shard, "goes on") and moment < at for of, what, moment in self.notes)
+                doubts.append(Doubt(shard, min(stopped) - LAST_MOMENT_S, at + NODE_TIMEOUT_S * back))
                 doubts += [Doubt(shard, moment, moment + NODE_TIMEOUT_S) for of, what, moment in self.notes if (of, what) == (shard, "goes on")]
             elif not planned:
                 # The machine was so busy that a master was missed; nobody knows since when.
