@@ -226,7 +226,7 @@ def place(node):
 def clean(cluster):
     """Nothing is left of a move, and nothing is wrong."""
     eventually(lambda: not cluster.faults(), 20, "the cluster is well")
-    assert b"{@}moves" not in cluster.keys()
+    assert b"{@}moves" not in cluster.keys(), "a move is left"
     status, said = cluster.entremet("check")
-    assert (status, said) == (0, "nothing is wrong\n")
+    assert (status, said) == (0, "nothing is wrong\n"), said
     return True
