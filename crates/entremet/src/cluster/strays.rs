@@ -87,13 +87,13 @@ pub fn planned(
         Open::Out(other) if slots.has(slot) => Some(other.as_str()),
         _ => None,
     });
-    refuse_unsettled(
-        views,
-        slots,
-        begun.map(|begun| begun.to.as_str()).chain(open),
-    )?;
+    let comes_to = begun.map(|begun| begun.to.as_str()).chain(open);
+    let comes_to: Vec<&str> = comes_to.collect();
+    refuse_unsettled(views, slots, comes_to.iter().copied())?;
+    // What is on its way to a node is known of, and the plan says what becomes of it.
+    let known = |at: &str| at == to || Some(at) == from || comes_to.contains(&at);
     let mut strays = strays(nodes, views, slots)?.into_iter();
-    match strays.find(|stray| stray.at != to && Some(stray.at.as_str()) != from) {
+    match strays.find(|stray| !known(&stray.at)) {
         Some(stray) => Err(stray.says(views).into()),
         None => Ok(made?),
     }

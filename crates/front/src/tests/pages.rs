@@ -175,7 +175,7 @@ fn shown(cluster: &mut Cluster, chance: &mut Chance, quiet: usize) -> BTreeMap<S
 #[test]
 fn what_is_there_all_the_time_is_shown_whatever_nodes_do() {
     for seed in 1..400 {
-        let mut chance = Chance((seed * 0x9e37_79b9_7f4a_7c15) | 1);
+        let mut chance = Chance(u64::wrapping_mul(seed, 0x9e37_79b9_7f4a_7c15) | 1);
         let parts = [1, 2, 5, 16, 256][chance.below(5)];
         let nodes = 1 + chance.below(6);
         let mut cluster = Cluster::new(parts, nodes, 200);
