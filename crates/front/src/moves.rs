@@ -37,6 +37,11 @@ impl Moves {
         }
     }
 
+    /// The slots of each, as they are written down.
+    pub fn rows(&self) -> impl Iterator<Item = &str> {
+        self.seen.keys().map(String::as_str)
+    }
+
     /// Whether somebody is moving a slot.
     #[must_use]
     pub fn goes_on(&self, slot: u16, now: u64) -> bool {
@@ -74,6 +79,7 @@ mod tests {
             later,
         );
         assert!(moves.goes_on(7, later) && !moves.goes_on(20, later));
+        assert_eq!(moves.rows().collect::<Vec<_>>(), ["20-30", "7"]);
         moves.hear(&entries(&[("x", "a b 1 me 1")]), later);
         assert!(!moves.goes_on(7, later));
     }

@@ -49,7 +49,6 @@ use moves::Moves;
 pub use rates::{House, Seen};
 pub use replicas::{Reading, Replica, Replicas};
 use survey::Survey;
-pub use survey::Told;
 use talk::{About, Talk};
 pub use tls::{in_words, EngineTls, Trust};
 pub use waits::{WaitingPlace, Waits};

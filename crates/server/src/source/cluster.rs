@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use front::{row, Homes, Space, Topology};
+use front::{row, Demand, Homes, Space, Topology};
 use telemetry::{ClusterMove, ClusterNode, ClusterTenant, ClusterView, TenantAtNode};
 
 use crate::shared::Shared;
 use crate::tenants::Tenant;
-use crate::upstream::{Told, Upstream};
+use crate::upstream::Upstream;
 
 /// Tenants that are shown together.
 const TENANTS_MAX: usize = 100;
@@ -16,7 +16,9 @@ const NS_PER_S: f64 = 1e9;
 /// All of it, or what concerns one tenant. None: no cluster is behind this server.
 pub fn view(shared: &Shared, only: Option<&str>) -> Option<ClusterView> {
     let upstream = shared.upstream.as_ref().filter(|it| it.options.cluster)?;
-    let told = upstream.survey.look(shared.options.clock.now());
+    let now = shared.options.clock.now();
+    let told = upstream.survey.look(now);
+    let begun = upstream.moves.rows(now, || upstream.look_soon());
     let topology = upstream.found().topology;
     let took = told.as_deref().map(|told| Took::of(told, &topology));
     let listed = shared.tenants.list();
@@ -40,7 +42,7 @@ pub fn view(shared: &Shared, only: Option<&str>) -> Option<ClusterView> {
         nodes: nodes(upstream, &topology, &spaces, took.as_ref()),
         tenants,
         tenants_total,
-        moves: moves(told.as_deref(), &topology, &spaces),
+        moves: moves(begun, &topology, &spaces),
     })
 }
 
@@ -53,9 +55,9 @@ struct Took<'t> {
 }
 
 impl<'t> Took<'t> {
-    fn of(told: &'t Told, topology: &Topology) -> Self {
+    fn of(told: &'t [Demand], topology: &Topology) -> Self {
         let mut took = Self::default();
-        for tenant in told.demands.iter().flat_map(|demand| &demand.tenants) {
+        for tenant in told.iter().flat_map(|demand| &demand.tenants) {
             if tenant.waits {
                 took.waits.insert(&tenant.name);
             }
@@ -145,18 +147,17 @@ fn before<'h>(homes: &'h Homes, node: &'h str) -> impl Iterator<Item = String> +
     before.map(|front| front.at.to_string())
 }
 
-fn moves(told: Option<&Told>, topology: &Topology, spaces: &[(&str, &Space)]) -> Vec<ClusterMove> {
-    let moves = told.iter().flat_map(|told| &told.moves);
-    let one = |text: &String| {
-        let slots = row(text)?;
+fn moves(begun: Vec<String>, topology: &Topology, spaces: &[(&str, &Space)]) -> Vec<ClusterMove> {
+    let one = |text: String| {
+        let slots = row(&text)?;
         let meets =
             |space: &Space| (0..space.parts()).any(|part| slots.contains(&space.slot(part)));
         let tenants = spaces.iter().filter(|(_, space)| meets(space));
         Some(ClusterMove {
-            slots: text.clone(),
+            slots: text,
             tenants: tenants.map(|(name, _)| (*name).to_owned()).collect(),
             from: topology.owner(*slots.start()).map(str::to_owned),
         })
     };
-    moves.filter_map(one).collect()
+    begun.into_iter().filter_map(one).collect()
 }

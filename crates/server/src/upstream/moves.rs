@@ -1,5 +1,5 @@
-//! Which slots of the cluster somebody is moving. That is read only while requests wait for the end
-//! of a move.
+//! Which slots of the cluster are being moved. That is read only while requests wait for the end of
+//! a move, or somebody looks at the cluster.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -10,6 +10,10 @@ use policy::Nanos;
 use super::catalogue::Book;
 use super::lookout::LOOK_EVERY_NS;
 use super::UpstreamOptions;
+
+/// What was read is true for so long: it is read again in each look while it is wanted, and who
+/// looks at a cluster asks every two seconds.
+const KNOWN_NS: Nanos = 3 * LOOK_EVERY_NS;
 
 /// What is known of moves.
 #[derive(Default)]
@@ -24,11 +28,28 @@ impl Moves {
     /// Whether somebody is moving a slot, as far as is known; `look_soon` is called where that is
     /// not known of late.
     pub fn goes_on(&self, slot: u16, now: Nanos, look_soon: impl FnOnce()) -> bool {
+        self.want(now, look_soon);
+        self.known.read().goes_on(slot, now)
+    }
+
+    /// Slots of the moves that are written down, as far as that is known of late; `look_soon` as
+    /// above.
+    pub fn rows(&self, now: Nanos, look_soon: impl FnOnce()) -> Vec<String> {
+        match self.want(now, look_soon) {
+            true => self.known.read().rows().map(str::to_owned).collect(),
+            false => Vec::new(),
+        }
+    }
+
+    /// Has them read. True: they were of late.
+    fn want(&self, now: Nanos, look_soon: impl FnOnce()) -> bool {
         let first = !self.wanted.swap(true, Ordering::Relaxed);
-        if first && now.saturating_sub(self.read_at.load(Ordering::Relaxed)) > 2 * LOOK_EVERY_NS {
+        let passed = now.saturating_sub(self.read_at.load(Ordering::Relaxed));
+        let known = passed <= KNOWN_NS;
+        if first && !known {
             look_soon();
         }
-        self.known.read().goes_on(slot, now)
+        known
     }
 
     /// Reads what is written down, if somebody has asked.

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-use front::{Demand, Value, DEMAND, MOVES};
+use front::{Demand, Value, DEMAND};
 use parking_lot::Mutex;
 use policy::Nanos;
 
@@ -19,21 +19,13 @@ const TRUE_NS: Nanos = 5_000_000_000;
 #[derive(Default)]
 pub struct Survey {
     asked_at: AtomicU64,
-    told: Mutex<Option<(Nanos, Arc<Told>)>>,
-}
-
-/// What all fronts tell.
-#[derive(Default)]
-pub struct Told {
-    /// What each is asked for.
-    pub demands: Vec<Demand>,
-    /// Slots that are being moved, as it is written down (`7`, `7-90`).
-    pub moves: Vec<String>,
+    told: Mutex<Option<(Nanos, Arc<[Demand]>)>>,
 }
 
 impl Survey {
-    /// Somebody looks. None: nobody has, until now, or nothing can be read.
-    pub fn look(&self, now: Nanos) -> Option<Arc<Told>> {
+    /// Somebody looks at what each front is asked for. None: nobody has, until now, or nothing can
+    /// be read.
+    pub fn look(&self, now: Nanos) -> Option<Arc<[Demand]>> {
         self.asked_at.store(now.max(1), Ordering::Relaxed);
         let (at, told) = self.told.lock().clone()?;
         (now.saturating_sub(at) < TRUE_NS).then_some(told)
@@ -49,18 +41,9 @@ impl Survey {
             return Ok(());
         }
         let demands = book.ask(&[b"HVALS", DEMAND])?;
-        let moves = book.ask(&[b"HKEYS", MOVES])?;
-        let texts = |value: &Value| -> Vec<String> {
-            let texts = value.items().iter().filter_map(Value::text);
-            texts.map(str::to_owned).collect()
-        };
-        let told = Told {
-            demands: (texts(&demands).iter())
-                .filter_map(|text| Demand::read(text))
-                .collect(),
-            moves: texts(&moves),
-        };
-        *self.told.lock() = Some((now, Arc::new(told)));
+        let texts = demands.items().iter().filter_map(Value::text);
+        let told = texts.filter_map(Demand::read).collect();
+        *self.told.lock() = Some((now, told));
         Ok(())
     }
 }
