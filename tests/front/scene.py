@@ -186,7 +186,7 @@ class Scene:
     def resumed(self):
         """What moves is brought to its end: by the program, and by an operator who does what it says."""
         status, said = self.cluster.entremet("move", "--resume")
-        if gone := re.search(r"slots? (\d+).*, which is (?:not there any more|gone)", said):
+        if gone := re.search(r"slots? (\d+).*, which is gone", said):
             self.look()
             slot = int(gone[1])
             to = (self.owners[slot] + 1) % SHARDS
