@@ -8,7 +8,7 @@ from itertools import count
 
 import pytest
 
-from harness.cluster import know_each_other
+from harness.cluster import know_each_other, place
 from harness.resp import encode
 from harness.server import Tenant
 from harness.waiting import at_work, eventually
@@ -19,10 +19,6 @@ WORDS = 50_000
 CONNECTIONS, DEPTH = 2, 60
 KEYS = 2_000
 OFTEN = ("--every", "3s")
-
-
-def place(node):
-    return f"127.0.0.1:{node.port}"
 
 
 def slot_of(cluster, tenant):

@@ -5,7 +5,7 @@ import threading
 
 from harness.resp import encode
 from harness.server import ALPHA, Tenant
-from harness.waiting import eventually
+from harness.waiting import at_work, eventually
 
 WIDE = Tenant("wide", extra="partitions = 8")
 BOTH = (ALPHA, WIDE)
@@ -102,6 +102,33 @@ def test_a_request_in_the_middle_of_a_move_is_answered(make_cluster, before):
         assert alpha.read() == [b"1", b"4", b"3"]
         assert alpha.ask("FLUSHALL") == b"OK"
     assert not {key for key in cluster.keys() if key.startswith(b"{@alpha}")}
+
+
+def test_who_asks_for_what_is_away_is_told_at_once(make_cluster, before):
+    cluster = make_cluster()
+    server = before(cluster, tenants=BOTH, server_options="cores = 1", engine_options='timeout = "2s"')
+    owner = cluster.owner(cluster.nodes[0].ask("CLUSTER", "KEYSLOT", "{@alpha}x"))
+    answers, ended = [], threading.Event()
+
+    def ask():
+        with server.wire(ALPHA, timeout=60) as wire:
+            while not ended.is_set():
+                answers.append(wire.attempt("GET", "x"))
+
+    def many():
+        """Far more in a minute than if it waited each time, for a timeout or until something else happens."""
+        before = len(answers)
+        eventually(lambda: len(answers) > before + 500, 60, "it is answered")
+        return answers[before:]
+
+    with at_work(ended, [threading.Thread(target=ask)]):
+        assert set(many()) == {None}
+        owner.hold()
+        assert "it is away (it has said nothing for 2 s); nothing was done" in str(many()[-1])
+        owner.release()
+        eventually(lambda: answers[-1] is None, 60, "it is served again")
+        owner.kill()
+        assert "it is away (" in str(many()[-1])
 
 
 def test_who_asks_for_several_keys_waits_for_no_timeout_while_they_move(make_cluster, before):

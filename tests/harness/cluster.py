@@ -4,7 +4,7 @@ import signal
 import subprocess
 
 from harness.encrypted import Encrypted
-from harness.engine import Engine, Front
+from harness.engine import Engine, Front, place
 from harness.paths import SERVER
 from harness.resp import Wire
 from harness.server import free_port, free_ports
@@ -62,7 +62,7 @@ class Cluster:
         for number, node in enumerate(self.nodes):
             node.ask("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
         for node in self.nodes[1:]:
-            first.ask("CLUSTER", "MEET", "127.0.0.1", node.port, node.bus)
+            first.ask("CLUSTER", "MEET", node.host, node.port, node.bus)
         for number, node in enumerate(self.masters):
             begin, end = (SLOTS * at // len(self.masters) for at in (number, number + 1))
             node.ask("CLUSTER", "ADDSLOTSRANGE", begin, end - 1)
@@ -79,8 +79,7 @@ class Cluster:
 
     @property
     def url(self):
-        places = ",".join(f"127.0.0.1:{node.port}" for node in self.masters[:2])
-        return f"redis-cluster://{places}"
+        return "redis-cluster://" + ",".join(map(place, self.masters[:2]))
 
     def owner(self, slot):
         """The master that has this slot."""
@@ -101,7 +100,7 @@ class Cluster:
         target.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", source.id)
         source.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", target.id)
         while keys := source.ask("CLUSTER", "GETKEYSINSLOT", slot, batch):
-            source.ask("MIGRATE", "127.0.0.1", target.port, "", 0, 10_000, "KEYS", *keys)
+            source.ask("MIGRATE", target.host, target.port, "", 0, 10_000, "KEYS", *keys)
         self.give(slot, target)
 
     def give(self, slot, target):
@@ -126,7 +125,7 @@ class Cluster:
 
     def command(self, name, *words, url=None):
         """The words of `entremet cluster NAME` about this cluster."""
-        return [SERVER, "cluster", name, "--at", url or self.url, *map(str, words)]
+        return [*self.nodes[0].wrapper, SERVER, "cluster", name, "--at", url or self.url, *map(str, words)]
 
     def entremet(self, name, *words, **options):
         """Runs `entremet cluster NAME`, and returns its status and all that it said."""
@@ -135,7 +134,8 @@ class Cluster:
 
     def faults(self):
         """What redis-cli finds wrong."""
-        checked = subprocess.run(["redis-cli", "--cluster", "check", f"127.0.0.1:{self.living()[0].port}"], capture_output=True, text=True, timeout=60)
+        node = self.living()[0]
+        checked = subprocess.run([*node.wrapper, "redis-cli", "--cluster", "check", place(node)], capture_output=True, text=True, timeout=60)
         return [line for line in checked.stdout.splitlines() if "[ERR]" in line or "[WARNING]" in line] + ([] if checked.returncode == 0 else [checked.stderr])
 
     def fresh(self, number):
@@ -162,7 +162,7 @@ class NodeFront(ClusterFront):
 
     def __init__(self, folder, cluster, node, server_options="", **options):
         self.aware, self.node = free_port(), node
-        places = ", ".join(f'{key} = "127.0.0.1:{port}"' for key, port in self.places().items())
+        places = ", ".join(f'{key} = "{node.host}:{port}"' for key, port in self.places().items())
         super().__init__(folder, cluster, server_options=f"{server_options}\ncluster = {{ {places} }}", **options)
 
     def places(self):
@@ -171,7 +171,7 @@ class NodeFront(ClusterFront):
 
     def aware_wire(self, tenant):
         """A bare connection to where cluster-aware clients come, authenticated as `tenant`."""
-        wire = Wire(self.aware)
+        wire = Wire(self.aware, self.node.host)
         wire.ask("AUTH", tenant.name, tenant.password)
         return wire
 
@@ -217,10 +217,6 @@ def know_each_other(fronts, tenant):
 
 def others(cluster, node):
     return [other for other in cluster.masters if other is not node]
-
-
-def place(node):
-    return f"127.0.0.1:{node.port}"
 
 
 def clean(cluster):

@@ -19,8 +19,14 @@ def engines():
     return [program for program in found if program]
 
 
+def place(node):
+    return f"{node.host}:{node.port}"
+
+
 class Engine:
     """One engine on a free loopback port, without persistence. It keeps its port over restarts."""
+
+    host, wrapper = "127.0.0.1", ()
 
     def __init__(self, folder, program, *options):
         self.folder, self.program, self.options = Path(folder), program, options
@@ -29,17 +35,17 @@ class Engine:
 
     @property
     def url(self):
-        return f"redis://127.0.0.1:{self.port}"
+        return f"redis://{place(self)}"
 
     def start(self):
-        words = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", str(self.folder), *self.options]
+        words = ["--port", str(self.port), "--bind", self.host, "--save", "", "--appendonly", "no", "--dir", str(self.folder), *self.options]
         with open(self.folder / "engine.log", "ab") as log:
-            self.process = subprocess.Popen([self.program, *words], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self.process = subprocess.Popen([*self.wrapper, self.program, *words], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         eventually(lambda: self.ask("PING") == b"PONG", what="the engine answers")
         return self
 
     def wire(self):
-        return Wire(self.port)
+        return Wire(self.port, self.host)
 
     def ask(self, *words):
         with self.wire() as wire:

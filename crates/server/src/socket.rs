@@ -3,11 +3,13 @@
 mod round_trip;
 
 use std::io::{self, IoSlice, Read, Write};
+use std::time::Duration;
 
 use mio::event::Source;
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
 use rustls::Connection;
+use socket2::SockRef;
 
 /// What one attempt to move bytes came to.
 #[derive(Debug, PartialEq, Eq)]
@@ -47,6 +49,15 @@ impl Socket {
     pub fn round_trip_ns(&self) -> Option<u64> {
         match self {
             Self::Plain(tcp) | Self::Tls(tcp, _) => round_trip::least_ns(tcp),
+        }
+    }
+
+    /// Closes it, and what the peer has not received it never will. Of a stream that is only let go
+    /// the kernel sends the rest for minutes.
+    pub fn abort(self) {
+        let (Self::Plain(tcp) | Self::Tls(tcp, _)) = &self;
+        if let Err(error) = SockRef::from(tcp).set_linger(Some(Duration::ZERO)) {
+            tracing::warn!(%error, "what was sent by a lost connection may arrive late");
         }
     }
 

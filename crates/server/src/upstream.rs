@@ -379,16 +379,13 @@ impl Upstream {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
 
-    #[test]
-    fn nobody_there_is_said_with_what_to_do() {
-        let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-        let address = free.local_addr().expect("an address").to_string();
-        drop(free);
-        let options = UpstreamOptions {
-            addresses: vec![address.clone()],
+    /// Of an engine at this address.
+    pub fn options(address: &str) -> UpstreamOptions {
+        UpstreamOptions {
+            addresses: vec![address.to_owned()],
             cluster: false,
             user: None,
             password: None,
@@ -397,8 +394,17 @@ mod tests {
             unmarked: None,
             waiting: 0,
             fronts: None,
-        };
-        let why = Upstream::find(options).err().expect("nobody listens");
+        }
+    }
+
+    #[test]
+    fn nobody_there_is_said_with_what_to_do() {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = free.local_addr().expect("an address").to_string();
+        drop(free);
+        let why = Upstream::find(options(&address))
+            .err()
+            .expect("nobody listens");
         assert!(
             why.contains(&address) && why.contains("correct engine.url"),
             "{why}"

@@ -77,7 +77,12 @@ impl Core {
                 Next::Idle => break,
             }
         }
+        let returned = self.lines.returns.queued();
         self.release_handlers(now);
+        if self.lines.returns.queued() > returned {
+            // It is known at once that something cannot be begun: that its engine is away.
+            self.agenda.wake_by(now);
+        }
         self.committers.start(now);
     }
 

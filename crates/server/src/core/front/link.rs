@@ -1,6 +1,8 @@
 //! A core's connection to the engine. Requests of many share it, each is answered in its turn.
 
 mod greeting;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -63,6 +65,8 @@ pub struct Link {
     socket: Option<Socket>,
     /// Why it was lost.
     why: String,
+    /// It was last lost before it carried anything, and whoever waited for that did so in vain.
+    in_vain: bool,
     /// What goes before all requests.
     greeting: Output,
     /// Requests that wait for the socket.
@@ -126,6 +130,7 @@ impl Link {
             state: State::Down { from: 0 },
             socket: None,
             why: String::new(),
+            in_vain: false,
             greeting: Output::new(),
             out: Output::new(),
             writable: false,
@@ -198,10 +203,11 @@ impl Link {
         format!("{what} for {} s", patience.as_secs())
     }
 
-    /// Makes sure that it is there or on its way, to the node at `at` that is called `node`.
+    /// Makes sure that it is there or on its way, to the node at `at` that is called `node`. Who is
+    /// told that it is away need not wait: it is on its way all the same, if its time has come.
     ///
     /// # Errors
-    /// Why the engine is away.
+    /// Why the engine is away, or was when others last waited for it.
     pub(super) fn ready(
         &mut self,
         now: Nanos,
@@ -211,7 +217,8 @@ impl Link {
         registry: &Registry,
     ) -> Result<(), String> {
         match self.state {
-            State::Open | State::Opening { .. } => return Ok(()),
+            State::Open => return Ok(()),
+            State::Opening { .. } => return self.worth_waiting(),
             State::Down { from } if now < from => return Err(self.why.clone()),
             State::Down { .. } => {}
         }
@@ -224,7 +231,15 @@ impl Link {
         }
         let left = self.greet(options);
         self.state = State::Opening { since: now, left };
-        Ok(())
+        self.worth_waiting()
+    }
+
+    /// Of one that is on its way.
+    fn worth_waiting(&self) -> Result<(), String> {
+        match self.in_vain {
+            true => Err(self.why.clone()),
+            false => Ok(()),
+        }
     }
 
     /// What the wire takes to the engine and back, if that is known, ns.
@@ -389,7 +404,17 @@ impl Link {
     pub(super) fn lost(&mut self, now: Nanos, why: String) -> VecDeque<Sent> {
         let sent = std::mem::take(&mut self.sent);
         let (gone, user) = (self.gone, self.user.take());
+        let waited_ns = match self.state {
+            State::Opening { since, .. } => now.saturating_sub(since),
+            _ => 0,
+        };
+        if let Some(socket) = self.socket.take() {
+            // Nobody waits for its requests any more: done late they would undo what others have
+            // done meanwhile.
+            socket.abort();
+        }
         *self = Self::at(self.protocol, self.reads, self.token);
+        self.in_vain = waited_ns > PAUSE_NS;
         self.user = user;
         self.state = State::Down {
             from: now + PAUSE_NS,

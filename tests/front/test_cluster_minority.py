@@ -1,0 +1,116 @@
+"""A network that falls apart: a master, a replica and a front are cut off from the others, and answer nobody wrongly."""
+
+import threading
+import time
+
+import pytest
+
+from harness.cluster import Cluster, clean, know_each_other
+from harness.engine import engines
+from harness.resp import ServerError
+from harness.server import Tenant
+from harness.sides import Sides, SideFront, SideNode, may_be_made
+from harness.waiting import at_work, eventually
+
+WIDE = Tenant("wide", extra="partitions = 12")
+# The third master, and the replica of the first.
+CUT_OFF = ("node2", "node3")
+NAMES = [f"key:{number}" for number in range(60)]
+
+pytestmark = pytest.mark.skipif(not may_be_made(), reason="only root may make network namespaces")
+
+
+@pytest.fixture
+def sides():
+    both = Sides()
+    yield both
+    both.close()
+
+
+@pytest.fixture(params=engines(), ids=lambda program: program.rpartition("/")[2])
+def apart(request, tmp_path, sides):
+    """Three masters and their replicas, of which a third is on the other side, with a front on each."""
+    most, few = sides.both
+    cluster = Cluster(tmp_path, request.param, 3, 1, lambda folder, program: SideNode(few if folder.name in CUT_OFF else most, folder, program))
+    fronts = []
+    try:
+        cluster.start()
+        for node in (cluster.masters[0], cluster.masters[2]):
+            options = dict(tenants=(WIDE,), engine_options='timeout = "1s"', server_options="cores = 1")
+            fronts.append(SideFront(tmp_path / f"front{len(fronts)}", cluster, node, **options))
+            fronts[-1].start()
+        know_each_other(fronts, WIDE)
+        yield cluster, *fronts
+    finally:
+        for one in (*fronts, cluster):
+            one.kill()
+
+
+class Writer:
+    """A client that counts in every key, as fast as it is answered, and keeps what was acknowledged."""
+
+    def __init__(self, front):
+        self.front, self.ended = front, threading.Event()
+        # By key: what was acknowledged, and when.
+        self.had, self.errors, self.count = {name: [(0, 0.0)] for name in NAMES}, [], 0
+        self.threads = [threading.Thread(target=self.run)]
+
+    def run(self):
+        wire = self.front.wire(WIDE, timeout=30)
+        while not self.ended.is_set():
+            self.count += 1
+            for name in NAMES:
+                answer = wire.attempt("SET", name, self.count)
+                if isinstance(answer, ServerError):
+                    self.errors.append(str(answer))
+                else:
+                    self.had[name].append((self.count, time.monotonic()))
+        wire.close()
+
+
+def values(front):
+    with front.wire(WIDE, timeout=30) as wire:
+        answer = wire.attempt("MGET", *NAMES)
+    return None if isinstance(answer, ServerError) else dict(zip(NAMES, map(int, answer)))
+
+
+def cut_slots(cluster):
+    """Those of the master that is cut off."""
+    return {slot for begin, end, master, *_ in cluster.nodes[2].ask("CLUSTER", "SLOTS") if master[1] == cluster.nodes[2].port for slot in range(begin, end + 1)}
+
+
+def test_who_is_cut_off_refuses_and_loses_only_what_the_guide_says(sides, apart):
+    cluster, at_most, at_few = apart
+    third, its_replica = cluster.nodes[2], cluster.nodes[5]
+    with at_most.wire(WIDE) as wire:
+        for name in NAMES:
+            wire.ask("SET", name, 0)
+    marked = {key.decode().rpartition("}")[2]: key for key in cluster.keys() if key.startswith(b"{@wide")}
+    slots = cut_slots(cluster)
+    there = {name for name in NAMES if cluster.nodes[0].ask("CLUSTER", "KEYSLOT", marked[name]) in slots}
+    assert 0 < len(there) < len(NAMES)
+
+    minority = Writer(at_few)
+    with at_work(minority.ended, minority.threads):
+        eventually(lambda: minority.count > 3, 30, "it writes")
+        sides.cut()
+        cut = time.monotonic()
+        eventually(lambda: third.info()["cluster_state"] == "fail", 30, "the master that is cut off knows it")
+        eventually(lambda: b"role:master" in its_replica.ask("INFO", "replication"), 30, "it is replaced")
+        with at_most.wire(WIDE, timeout=30) as wire:
+            # All is served on the side of most, and written anew.
+            eventually(lambda: values(at_most), 30, "all is served")
+            for name in NAMES:
+                assert wire.ask("SET", name, 1_000_000) == b"OK"
+        refused = time.monotonic()
+        errors = len(minority.errors)
+        eventually(lambda: len(minority.errors) > errors + len(NAMES), 120, "it is answered all the time")
+        with at_few.wire(WIDE, timeout=30) as wire:
+            answers = {str(wire.attempt("GET", name)) for name in NAMES}
+        assert all(answer.startswith("ERR engine: ") and answer.endswith("; nothing was done") for answer in answers), answers
+    # What was acknowledged there after the cut is lost, as with any primary that is cut off. Nothing else is.
+    assert all(name in there for name, had in minority.had.items() if had[-1][1] > cut)
+    assert not any(at > refused for had in minority.had.values() for _, at in had), "a write was acknowledged where nobody may"
+    sides.mend()
+    eventually(lambda: values(at_few) == values(at_most) == dict.fromkeys(NAMES, 1_000_000), 60, "both sides serve what was written on that of most")
+    eventually(lambda: clean(cluster), 60, "nothing is wrong with it")
