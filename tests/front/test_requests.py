@@ -105,7 +105,8 @@ def test_who_waits_for_a_silent_engine_is_told_that_nothing_is_known(engine, fro
         assert "ERR engine" in str(beta.read())
         assert "ERR engine" in str(beta.attempt("GET", "n"))
         engine.release()
-        eventually(lambda: isinstance(alpha.attempt("GET", "n"), bytes), what="the engine is found again")
+        for wire in (alpha, beta):
+            eventually(lambda wire=wire: isinstance(wire.attempt("GET", "n"), bytes), what="the engine is found again")
         # What had left was done or not; nothing was done twice, and no reply went astray.
         assert 0 <= int(alpha.ask("GET", "n")) <= 100
         assert 0 <= int(beta.ask("GET", "n")) <= 1

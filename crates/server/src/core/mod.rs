@@ -244,8 +244,12 @@ impl Core {
             }
             self.read_mail();
             self.end_pauses();
-            self.serve();
+            let left = self.serve();
             self.end_round();
+            if self.lines.returns.queued() > left {
+                // Something ended without anybody's word: its engine is away, or silent.
+                self.agenda.wake_by(self.now);
+            }
         }
         self.handlers.end();
         self.close_all();

@@ -56,8 +56,9 @@ impl Core {
         }
     }
 
-    /// Gives turns to those in line, in the order the stages decide.
-    pub(super) fn serve(&mut self) {
+    /// Gives turns to those in line, in the order the stages decide. Returns how many are left in
+    /// the line of what came back.
+    pub(super) fn serve(&mut self) -> u64 {
         let mut now = self.shared.options.clock.now();
         self.now = now;
         self.processor.refresh(now);
@@ -77,13 +78,10 @@ impl Core {
                 Next::Idle => break,
             }
         }
-        let returned = self.lines.returns.queued();
+        let left = self.lines.returns.queued();
         self.release_handlers(now);
-        if self.lines.returns.queued() > returned {
-            // It is known at once that something cannot be begun: that its engine is away.
-            self.agenda.wake_by(now);
-        }
         self.committers.start(now);
+        left
     }
 
     /// One turn, of a request or of what has come back.

@@ -66,7 +66,7 @@ pub struct Link {
     /// Why it was lost.
     why: String,
     /// It was last lost before it carried anything, and whoever waited for that did so in vain.
-    in_vain: bool,
+    pub(super) in_vain: bool,
     /// What goes before all requests.
     greeting: Output,
     /// Requests that wait for the socket.
@@ -218,7 +218,7 @@ impl Link {
     ) -> Result<(), String> {
         match self.state {
             State::Open => return Ok(()),
-            State::Opening { .. } => return self.worth_waiting(),
+            State::Opening { .. } => return self.is_worth_waiting(),
             State::Down { from } if now < from => return Err(self.why.clone()),
             State::Down { .. } => {}
         }
@@ -231,11 +231,11 @@ impl Link {
         }
         let left = self.greet(options);
         self.state = State::Opening { since: now, left };
-        self.worth_waiting()
+        self.is_worth_waiting()
     }
 
     /// Of one that is on its way.
-    fn worth_waiting(&self) -> Result<(), String> {
+    fn is_worth_waiting(&self) -> Result<(), String> {
         match self.in_vain {
             true => Err(self.why.clone()),
             false => Ok(()),

@@ -366,6 +366,11 @@ impl Core {
                     let why = front.nodes.link(id).silent(patience);
                     self.lose(&mut front, id, &why, now);
                 }
+                if serves && front.nodes.link(id).in_vain {
+                    // Nobody waits for it, and so it comes back before anybody asks.
+                    let (options, registry) = (&front.upstream.options, self.poll.registry());
+                    let _ = front.nodes.ready(id, now, options, registry);
+                }
                 // What asked for that may have been lost.
                 let link = front.nodes.link(id);
                 let lets_go = link.sent.front().filter(|_| link.ends);

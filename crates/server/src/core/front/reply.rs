@@ -281,7 +281,9 @@ impl Core {
         }
         let link = front.nodes.link(id);
         let (opened, out) = (!link.greets(), link.sent.len());
-        tracing::warn!(core = self.id, out, "{says}: the connection is gone: {why}");
+        if !link.in_vain || opened {
+            tracing::warn!(core = self.id, out, "{says}: the connection is gone: {why}");
+        }
         let (pieces, _) = link.take_pieces();
         self.free_pieces(pieces);
         let link = front.nodes.link(id);
