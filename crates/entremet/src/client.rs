@@ -133,6 +133,7 @@ pub type Words<'w> = Vec<&'w [u8]>;
 pub struct Client {
     stream: BufReader<Stream>,
     address: SocketAddr,
+    patience: Duration,
     /// Bytes of replies so far.
     pub read_bytes: u64,
 }
@@ -156,6 +157,7 @@ impl Client {
         let mut client = Self {
             stream: BufReader::with_capacity(256 << 10, stream),
             address,
+            patience: target.patience,
             read_bytes: 0,
         };
         if let Some(password) = password {
@@ -163,6 +165,24 @@ impl Client {
         }
         client.ask(vec![b"CLIENT", b"SETNAME", target.client.as_bytes()])?;
         Ok(client)
+    }
+
+    /// A server that says nothing for so long is not there any more, from now on.
+    ///
+    /// # Errors
+    /// The connection is of no use.
+    pub fn set_patience(&mut self, patience: Duration) -> Result<(), ClientError> {
+        if self.patience == patience {
+            return Ok(());
+        }
+        let set = wait_for(self.stream.get_ref().socket(), patience);
+        set.map_err(|source| ClientError::Connection {
+            address: self.address,
+            what: "broke off",
+            source,
+        })?;
+        self.patience = patience;
+        Ok(())
     }
 
     /// Asks one thing.
@@ -289,12 +309,16 @@ impl Client {
 fn connected(target: &Target) -> io::Result<Stream> {
     let stream = TcpStream::connect_timeout(&target.address, CONNECT_MAX)?;
     stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(target.patience))?;
-    stream.set_write_timeout(Some(target.patience))?;
+    wait_for(&stream, target.patience)?;
     Ok(match &target.tls {
         None => Stream::Plain(stream),
         Some(tls) => Stream::Tls(Box::new(tls.over(stream)?)),
     })
+}
+
+fn wait_for(stream: &TcpStream, patience: Duration) -> io::Result<()> {
+    stream.set_read_timeout(Some(patience))?;
+    stream.set_write_timeout(Some(patience))
 }
 
 fn strange(what: &'static str) -> io::Error {

@@ -1,6 +1,7 @@
 //! Connections to the nodes of a cluster.
 
 use std::collections::{BTreeMap, HashMap};
+use std::io;
 use std::net::ToSocketAddrs;
 use std::panic::resume_unwind;
 use std::path::PathBuf;
@@ -22,6 +23,9 @@ use crate::config::{EngineUrl, KeyPair, TrustFiles};
 
 /// A node that is silent for so long while it is asked is away.
 const PATIENCE: Duration = Duration::from_secs(15);
+/// One that is asked what it knows of all is not waited for longer at a time: another may know as
+/// much, or that it is gone.
+const LOOK_PATIENCE: Duration = Duration::from_secs(1);
 /// A change is known to all nodes within less than this.
 const AGREED: Duration = Duration::from_secs(10);
 /// Between two looks whether it is.
@@ -118,7 +122,7 @@ impl Reach {
 
 /// The nodes of a cluster.
 pub struct Nodes {
-    /// How they are reached.
+    /// How they are reached; who answered last is named first.
     pub reach: Reach,
     clients: HashMap<String, Client>,
 }
@@ -148,7 +152,7 @@ impl Nodes {
     /// # Errors
     /// It is away, or refuses one of them.
     pub fn ask_all(&mut self, at: &str, commands: &[Words<'_>]) -> Result<Vec<Reply>, Failure> {
-        self.with(at, |client| client.ask_all(commands))
+        self.with(at, PATIENCE, |client| client.ask_all(commands))
     }
 
     /// Asks the node at `at` several things at once, any of which it may refuse.
@@ -156,19 +160,17 @@ impl Nodes {
     /// # Errors
     /// It is away.
     pub fn try_all(&mut self, at: &str, commands: &[Words<'_>]) -> Result<Vec<Reply>, Failure> {
-        self.with(at, |client| client.try_all(commands))
+        self.with(at, PATIENCE, |client| client.try_all(commands))
     }
 
     /// Does something on the connection to the node at `at`. One that breaks is not kept.
     fn with<T>(
         &mut self,
         at: &str,
+        patience: Duration,
         ask: impl FnOnce(&mut Client) -> Result<T, ClientError>,
     ) -> Result<T, Failure> {
-        let mut client = match self.clients.remove(at) {
-            Some(client) => client,
-            None => self.connect(at)?,
-        };
+        let mut client = self.client(at, patience)?;
         let replies = ask(&mut client);
         if !matches!(replies, Err(ClientError::Connection { .. })) {
             self.clients.insert(at.to_owned(), client);
@@ -231,7 +233,18 @@ impl Nodes {
         }
     }
 
-    fn connect(&self, at: &str) -> Result<Client, Failure> {
+    /// The connection to a node, which is to be put back if it does not break.
+    fn client(&mut self, at: &str, patience: Duration) -> Result<Client, Failure> {
+        match self.clients.remove(at) {
+            Some(mut client) => {
+                client.set_patience(patience)?;
+                Ok(client)
+            }
+            None => self.connect(at, patience),
+        }
+    }
+
+    fn connect(&self, at: &str, patience: Duration) -> Result<Client, Failure> {
         let address = at.to_socket_addrs().ok().and_then(|mut all| all.next());
         let name = self.reach.name.as_deref().unwrap_or(host_of(at));
         let tls = self.reach.tls.as_ref();
@@ -240,7 +253,7 @@ impl Nodes {
             address: address.ok_or_else(|| format!("{at} is no address of a node"))?,
             tls: tls.transpose()?,
             client: "entremet-cluster".into(),
-            patience: PATIENCE,
+            patience,
         };
         let user = self.reach.url.user.as_deref().unwrap_or("default");
         Ok(Client::connect(
@@ -255,7 +268,12 @@ impl Nodes {
     /// # Errors
     /// It is away, or no node of a cluster.
     pub fn view(&mut self, at: &str) -> Result<View, Failure> {
-        let reply = self.ask(at, &[b"CLUSTER", b"NODES"])?;
+        self.view_within(at, PATIENCE)
+    }
+
+    fn view_within(&mut self, at: &str, patience: Duration) -> Result<View, Failure> {
+        let words: Words<'_> = vec![b"CLUSTER", b"NODES"];
+        let reply = self.with(at, patience, |client| client.ask(words))?;
         view_in(at, Some(&reply))
     }
 
@@ -264,17 +282,33 @@ impl Nodes {
     /// # Errors
     /// No node answers of those that were named, or one does not that is said to be there.
     pub fn views(&mut self) -> Result<Views, Failure> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let first = self.first_view()?;
+            match self.views_of(&first) {
+                Ok(by_master) => return Ok(Views { first, by_master }),
+                // The others may know soon that it is gone, or hear that it is a replica by now.
+                Err(why) if is_silence(&why) && Instant::now() < until => {}
+                Err(why) => return Err(why),
+            }
+        }
+    }
+
+    /// What one of the nodes says that were named. One that hangs may be among them: who answered
+    /// last is asked first, and others soon; only if all are slow each is waited for.
+    fn first_view(&mut self) -> Result<View, Failure> {
         let mut why: Failure = "no node was named".into();
-        for at in self.reach.url.addresses.clone() {
-            let first = match self.view(&at) {
-                Ok(first) => first,
-                Err(failed) => {
-                    why = failed;
-                    continue;
+        for patience in [LOOK_PATIENCE, PATIENCE] {
+            for place in 0..self.reach.url.addresses.len() {
+                let at = self.reach.url.addresses[place].clone();
+                match self.view_within(&at, patience) {
+                    Ok(first) => {
+                        self.reach.url.addresses[..=place].rotate_right(1);
+                        return Ok(first);
+                    }
+                    Err(failed) => why = failed,
                 }
-            };
-            let by_master = self.views_of(&first)?;
-            return Ok(Views { first, by_master });
+            }
         }
         Err(why)
     }
@@ -286,8 +320,7 @@ impl Nodes {
         let masters: Vec<&Node> = first.masters().collect();
         let mut clients = Vec::with_capacity(masters.len());
         for node in &masters {
-            let client = self.clients.remove(&node.at);
-            clients.push(client.map_or_else(|| self.connect(&node.at), Ok)?);
+            clients.push(self.client(&node.at, LOOK_PATIENCE)?);
         }
         let replies: Vec<Result<Vec<Reply>, ClientError>> = thread::scope(|scope| {
             let asked = clients.iter_mut().map(|client| {
@@ -330,6 +363,15 @@ impl Nodes {
             thread::sleep(LOOK_EVERY);
         }
     }
+}
+
+/// Whether a node did not answer for as long as it was waited for.
+fn is_silence(why: &Failure) -> bool {
+    let source = match why.downcast_ref() {
+        Some(ClientError::Connection { source, .. }) => source.kind(),
+        _ => return false,
+    };
+    matches!(source, io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
 /// What a node at `at` says of all, in its reply.
