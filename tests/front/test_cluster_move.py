@@ -7,14 +7,12 @@ import time
 
 import pytest
 import redis
+from moving import BOTH, WIDE, alpha_at, slot_of
 
 from harness.clients import Asynchronous, Aware, Plain, Transactions, all_go_on, all_there, credentials, end, fill
 from harness.cluster import clean, know_each_other, others, place
-from harness.server import ALPHA, Tenant
+from harness.server import ALPHA
 from harness.waiting import eventually
-
-WIDE = Tenant("wide", extra="partitions = 8")
-BOTH = (ALPHA, WIDE)
 
 
 @pytest.fixture
@@ -24,19 +22,6 @@ def duo(make_cluster, before_node):
     fronts = [before_node(cluster, node, tenants=BOTH) for node in cluster.masters[:2]]
     know_each_other(fronts, ALPHA)
     return cluster, fronts
-
-
-def slot_of(cluster, mark):
-    return cluster.nodes[0].ask("CLUSTER", "KEYSLOT", mark)
-
-
-def alpha_at(make_cluster, before, **options):
-    """A cluster with a front; the slot of a tenant with one partition, who has it, and who may get it."""
-    cluster = make_cluster(**options)
-    server = before(cluster, tenants=BOTH)
-    slot = slot_of(cluster, "{@alpha}")
-    source = cluster.owner(slot)
-    return cluster, server, slot, source, others(cluster, source)[0]
 
 
 def test_partitions_move_while_four_clients_write(duo):
@@ -316,77 +301,6 @@ def test_nodes_that_ask_for_a_password_ask_each_other_for_it(make_cluster, befor
         status, said = cluster.entremet("move", "alpha", "--to", target.id[:8], url=url)
         assert status == 0, said
         assert cluster.owner(slot) is target and all_there(alpha, 100)
-
-
-def test_a_source_that_fails_over_in_the_middle_is_followed(make_cluster, before):
-    cluster, server, slot, source, target = alpha_at(make_cluster, before, replicas=1)
-    with server.wire(ALPHA, timeout=60) as alpha:
-        fill(alpha, 300)
-        target.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", source.id)
-        source.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", target.id)
-        keys = source.ask("CLUSTER", "GETKEYSINSLOT", slot, 100)
-        source.ask("MIGRATE", "127.0.0.1", target.port, "", 0, 10_000, "KEYS", *keys)
-        synced = lambda: source.ask("INFO", "replication").decode().count("state=online") == 1
-        eventually(synced, 30, "the replica is in sync")
-        offset = lambda node: int(node.ask("INFO", "replication").decode().split("master_repl_offset:")[1].split()[0])
-        replica = cluster.replicas[cluster.masters.index(source)]
-        eventually(lambda: offset(replica) >= offset(source), 30, "the replica has all of it")
-        source.kill()
-        # A node that the slot comes to does not hear that another has it now.
-        eventually(lambda: b"role:master" in replica.ask("INFO", "replication"), 60, "the replica takes over")
-        done = lambda: cluster.entremet("move", "alpha", "--to", place(target))
-        eventually(lambda: done()[0] == 0, 60, "it is moved")
-        assert cluster.owner(slot) is target
-        eventually(lambda: all_there(alpha, 300), 30, "all keys are there")
-
-
-def half_at_a_target_that_dies(make_cluster, before):
-    """A move of which half of the keys have gone when their node dies; its replica has them and its place. Returns the cluster and its front, the slot, who has it, who died, who has the keys, and a third."""
-    cluster, server, slot, source, _ = alpha_at(make_cluster, before, replicas=1)
-    keeper = cluster.owner(slot_of(cluster, "{@}"))
-    target = next(node for node in others(cluster, source) if node is not keeper)
-    third = next(node for node in others(cluster, source) if node is not target)
-    with server.wire(ALPHA) as alpha:
-        fill(alpha, 300)
-    target.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", source.id)
-    source.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", target.id)
-    keeper.ask("HSET", "{@}moves", slot, f"{source.id} {target.id} 1 - 0")
-    keys = source.ask("CLUSTER", "GETKEYSINSLOT", slot, 150)
-    source.ask("MIGRATE", "127.0.0.1", target.port, "", 0, 10_000, "KEYS", *keys)
-    replica = cluster.replicas[cluster.masters.index(target)]
-    eventually(lambda: set(keys) <= replica.keys(), 30, "the replica has all of it")
-    its = next(begin for begin, _, master, *_ in source.ask("CLUSTER", "SLOTS") if master[1] == target.port)
-    target.kill()
-    followed = lambda: all(node.port_of(its) == replica.port for node in (source, third, replica))
-    eventually(followed, 60, "the replica takes over")
-    return cluster, server, slot, source, target, replica, third
-
-
-@pytest.mark.parametrize("how", ["drain", "move", "resume", "forgotten"])
-def test_keys_at_a_target_that_died_are_followed_to_who_has_its_place(how, make_cluster, before):
-    cluster, server, slot, source, target, replica, third = half_at_a_target_that_dies(make_cluster, before)
-    if how == "forgotten":
-        # As after a failover of the source: what went is nowhere that clients look.
-        source.ask("CLUSTER", "SETSLOT", slot, "STABLE")
-        cluster.owner(slot_of(cluster, "{@}")).ask("DEL", "{@}moves")
-    mends = f"entremet cluster move {slot} --to {place(replica)}"
-    status, said = cluster.entremet("check")
-    assert status == 1 and f"150 keys of slot {slot} (alpha) are at {place(replica)}" in said and mends in said, said
-    for node in (third, source):
-        status, said = cluster.entremet("move", "alpha", "--to", place(node))
-        assert status == 1 and f"150 keys of slot {slot} are at {place(replica)}" in said and mends in said, said
-    words = {"drain": ("drain", place(source)), "resume": ("move", "--resume")}
-    status, said = cluster.entremet(*words.get(how, ("move", "alpha", "--to", place(replica))))
-    assert status == 0 and replica.port_of(slot) == replica.port, said
-    with server.wire(ALPHA, timeout=60) as alpha:
-        eventually(lambda: all_there(alpha, 300), 30, "all keys are there")
-        # The old node comes back as a replica of who has its place.
-        target.start()
-        eventually(lambda: target.attempt("CLUSTER", "REPLICATE", replica.id) == b"OK", 30, "it has its master")
-        eventually(lambda: cluster.entremet("check") == (0, "nothing is wrong\n"), 30, "nothing is wrong")
-        status, said = cluster.entremet("move", "alpha", "--to", place(third))
-        assert status == 0 and all_there(alpha, 300), said
-        assert cluster.entremet("check") == (0, "nothing is wrong\n")
 
 
 def test_status_and_check_say_what_is_where_and_what_is_wrong(make_cluster, before):

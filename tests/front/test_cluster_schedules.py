@@ -42,7 +42,7 @@ class Season:
     def __init__(self, folder, program, schedules):
         self.folder, self.program, self.schedules, self.wanted = folder, program, iter(schedules), len(schedules)
         self.numbers, self.one_at_a_time, self.failures, self.figures = itertools.count(), threading.Lock(), [], []
-        self.mended = self.unjudged = 0
+        self.unjudged = 0
 
     def scene(self):
         # Two that look for free ports at a time may find the same.
@@ -65,7 +65,7 @@ class Season:
                 else:
                     return
             finally:
-                self.mended, self.unjudged = self.mended + scene.mended, self.unjudged + scene.unjudged
+                self.unjudged += scene.unjudged
                 scene.kill()
 
     def went_well(self, scene, seed, texts):
@@ -81,7 +81,7 @@ class Season:
     def told(self):
         """What it came to, in words."""
         total = lambda name: sum(figures[name] for figures in self.figures)
-        text = f"{len(self.figures)} schedules: {total('answers')} answers, {total('errors')} errors, {total('lost')} writes of the last moment lost, {self.mended} moves mended by hand, {self.unjudged} times a partition was not judged"
+        text = f"{len(self.figures)} schedules: {total('answers')} answers, {total('errors')} errors, {total('lost')} writes of the last moment lost, {self.unjudged} times a partition was not judged"
         if back := sorted(time for figures in self.figures for time in figures["back"]):
             part = lambda percent: back[(len(back) - 1) * percent // 100]
             text += f"; {len(back)} times a client waited for a new master: after its election {part(50):.2f} s (median), {part(95):.2f} s (95 %), {part(100):.2f} s (longest)"
@@ -139,11 +139,11 @@ def test_a_source_that_fails_over_while_keys_go(scene):
     assert not wrong, "\n".join(wrong[:12])
 
 
-@pytest.mark.xfail(reason="the target knows no owner of the slot any more, and `move --resume` gets CLUSTERDOWN from it for ever", raises=AssertionError, strict=True)
 def test_a_source_that_comes_back_as_a_replica_before_its_move_goes_on(scene):
+    wrong = []
     for step in range(31, 41):
-        scene.play(step, [f"move alpha to {step % 3} held at {step}", "kill source"])
-        assert not scene.mended, step
+        wrong += scene.play(step, [f"move alpha to {step % 3} held at {step}", "kill source"])[0]
+    assert not wrong, "\n".join(wrong[:12])
 
 
 def test_a_replica_that_hangs_and_is_named_first_holds_up_no_move(scene):

@@ -35,7 +35,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Why it cannot be, or what of its part it did not get.
 pub fn run(args: &AddArgs) -> Result<(), Failure> {
     let mut nodes = Nodes::new(&args.cluster.reach()?);
-    let views = nodes.agreed(None)?;
+    let views = nodes.agreed(&[])?;
     let mut book = Book::find(&views)?;
     let at = address(&args.node)?;
     let own = own_view(&mut nodes, &at.to_string())?;
@@ -225,7 +225,7 @@ fn met(nodes: &mut Nodes, views: &Views, at: &str, id: &str) -> Result<Option<No
         }
     }
     // It has heard by then who has which slots.
-    let now = nodes.agreed(None)?;
+    let now = nodes.agreed(&[])?;
     Ok(now.master(id).cloned())
 }
 
@@ -237,7 +237,7 @@ fn fill(args: &AddArgs, mut nodes: Nodes, id: &str) -> Result<(), Failure> {
         format!("it is not filled: {why}; if that is entremet cluster control, it will use it")
     })?;
     let lead = lead.ok_or("stopped: the same command goes on")?;
-    let views = nodes.agreed(None)?;
+    let views = nodes.agreed(&[])?;
     let mut book = Book::find(&views)?;
     let tenants = book.tenants(&mut nodes)?;
     let orders = coming(args, &mut nodes, &mut book, &views, &tenants, id)?;

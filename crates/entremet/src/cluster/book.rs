@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use front::{slot, Demand, Elsewhere, Space, CATALOGUE, CONTROL, DEMAND, FRONTS, MOVES};
 
-use super::intent::{Intent, LEASE_NS};
+use super::intent::{slots_of, Intent, LEASE_NS};
 use super::nodes::Views;
 use super::reach::{strange, Nodes};
 use super::slots::Slots;
@@ -170,6 +170,23 @@ impl Book {
             .collect();
         moves.sort_by_key(|intent| intent.slots);
         Ok(moves)
+    }
+
+    /// All moves that were begun, and what all masters say as soon as they agree in what is neither
+    /// about these nor about the slots `own`: a node that a slot goes to may not know who has it
+    /// until somebody goes on with its move.
+    ///
+    /// # Errors
+    /// As [`Self::moves`] and [`Nodes::agreed`].
+    pub fn agreed(
+        &mut self,
+        nodes: &mut Nodes,
+        own: Option<Slots>,
+    ) -> Result<(Vec<Intent>, Views), Failure> {
+        let moves = self.moves(nodes)?;
+        let mut moving = slots_of(&moves);
+        moving.extend(own);
+        Ok((moves, nodes.agreed(&moving)?))
     }
 
     /// Writes another entry for slots if it is as `old` says. False: it is not.

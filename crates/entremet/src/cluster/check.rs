@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use front::{Space, SLOTS};
 
 use super::book::Book;
-use super::intent::{Intent, LEASE_NS};
+use super::intent::{slots_of, Intent, LEASE_NS};
 use super::nodes::{Open, Views};
 use super::reach::Nodes;
 use super::slots::Slots;
@@ -34,7 +34,7 @@ pub fn run(at: &AtArgs) -> Result<(), Failure> {
     let mut moves = before.clone();
     let mut astray = strays(&mut nodes, &views, Slots::all())?;
     let settled = |moves: &[Intent], views: &Views, astray: &[Stray]| {
-        moves.is_empty() && views.dispute(None).is_none() && astray.is_empty()
+        moves.is_empty() && views.dispute(&[]).is_none() && astray.is_empty()
     };
     while !settled(&moves, &views, &astray) && Instant::now() < until {
         thread::sleep(LOOK_EVERY);
@@ -78,7 +78,7 @@ fn wrong(
     tenants: &[(String, Space)],
 ) -> Vec<String> {
     let mut wrong = Vec::new();
-    wrong.extend(views.dispute(going.first().map(|begun| begun.slots)));
+    wrong.extend(views.dispute(&slots_of(going)));
     for node in views.first.nodes.values() {
         if node.gone {
             wrong.push(format!("{} is away", node.at));

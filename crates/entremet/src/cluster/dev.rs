@@ -143,7 +143,7 @@ fn found() -> Result<PathBuf, Failure> {
 /// Waits until so many fronts have heard of each other.
 fn acquainted(url: &str, count: usize) -> Result<(), Failure> {
     let mut nodes = Nodes::new(&Reach::plain(url.parse()?));
-    let mut book = Book::find(&nodes.agreed(None)?)?;
+    let mut book = Book::find(&nodes.agreed(&[])?)?;
     let patience_ends = Instant::now() + PATIENCE;
     let (mut beats, mut before) = (0, Vec::new());
     while beats < BEATS {

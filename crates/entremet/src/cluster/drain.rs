@@ -83,8 +83,8 @@ struct Work {
 impl Drain<'_> {
     /// Looks what the node has, and who gets it.
     fn look(&mut self) -> Result<Work, Failure> {
-        let views = self.nodes.agreed(None)?;
-        let mut book = Book::find(&views)?;
+        let mut book = Book::find(&self.nodes.views()?)?;
+        let (_, views) = book.agreed(&mut self.nodes, None)?;
         let mut leaving = leaving(&mut book, &mut self.nodes)?;
         leaving.insert(self.node.id.clone());
         let targets = self.targets(&views, &leaving)?;

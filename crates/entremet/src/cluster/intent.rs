@@ -62,6 +62,11 @@ impl Intent {
     }
 }
 
+/// The slots of moves.
+pub fn slots_of(moves: &[Intent]) -> Vec<Slots> {
+    moves.iter().map(|begun| begun.slots).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

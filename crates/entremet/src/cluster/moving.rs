@@ -143,8 +143,8 @@ impl Order {
     /// Why it may not.
     pub fn look(&self, nodes: &mut Nodes, tenants: &[(String, Space)]) -> Result<Looked, Failure> {
         let slots = self.slots;
-        let views = nodes.agreed(Some(slots))?;
-        let moves = Book::find(&views)?.moves(nodes)?;
+        let mut book = Book::find(&nodes.views()?)?;
+        let (moves, views) = book.agreed(nodes, Some(slots))?;
         if views.master(&self.to).is_none() {
             return Err(format!(
                 "{slots} {} on the way to {}, which is gone, and no other node has keys that went there; to go on without: entremet cluster move --to NODE",

@@ -193,7 +193,7 @@ impl Views {
 
     /// In what masters do not agree; none: they agree. Of the slots `moving` they need not: they
     /// are on their way.
-    pub fn dispute(&self, moving: Option<Slots>) -> Option<String> {
+    pub fn dispute(&self, moving: &[Slots]) -> Option<String> {
         let expected = Config::of(&self.first, moving);
         for (id, view) in &self.by_master {
             if let Some(what) = expected.differs(&Config::of(view, moving)) {
@@ -222,12 +222,12 @@ struct Config<'v> {
 }
 
 impl<'v> Config<'v> {
-    fn of(view: &'v View, moving: Option<Slots>) -> Self {
+    fn of(view: &'v View, moving: &[Slots]) -> Self {
         let mut epochs = BTreeMap::new();
         let mut owners = vec![None; SLOTS.into()];
         for node in view.nodes.values() {
             let slots = node.ranges.iter().flat_map(|(from, to)| *from..=*to);
-            for slot in slots.filter(|slot| moving.is_none_or(|moving| !moving.has(*slot))) {
+            for slot in slots.filter(|slot| moving.iter().all(|moving| !moving.has(*slot))) {
                 if let Some(owner) = owners.get_mut(usize::from(slot)) {
                     *owner = Some(node.id.as_str());
                 }
@@ -298,12 +298,12 @@ mod tests {
             by_master: [(A.to_owned(), a), (B.to_owned(), b)].into(),
         };
         let good = |me| view(me, "1 connected 0-9", "2 connected 10-19");
-        assert_eq!(views(good(A), good(B)).dispute(None), None);
+        assert_eq!(views(good(A), good(B)).dispute(&[]), None);
         let other = view(B, "1 connected 0-8", "3 connected 9-19");
-        let said = views(good(A), other).dispute(None).expect("a dispute");
+        let said = views(good(A), other).dispute(&[]).expect("a dispute");
         assert!(said.contains("a:1 and b:1"), "{said}");
         let same = |me| view(me, "1 connected 0-9", "1 connected 10-19");
-        let said = views(same(A), same(B)).dispute(None).expect("a dispute");
+        let said = views(same(A), same(B)).dispute(&[]).expect("a dispute");
         assert!(said.contains("the same epoch, 1"), "{said}");
     }
 }

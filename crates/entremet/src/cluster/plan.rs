@@ -193,6 +193,11 @@ fn left_behind(
 pub enum Step {
     /// A node forgets another move of this slot.
     Clear(String),
+    /// The target is told that the source has the slot. It heeds no news of a slot that it waits
+    /// for, so it takes the node for its owner from which it was to come first; once that is back
+    /// as a replica of the one that has taken its place, it knows no owner, and takes no key in
+    /// (`CLUSTERDOWN`).
+    Owner,
     /// The target is told that the slot comes.
     Import,
     /// The source is told that it goes.
@@ -203,6 +208,38 @@ pub enum Step {
     Tell(String),
     /// All know it.
     Done,
+}
+
+/// The name of the node that has a slot, as the master `id` says.
+pub fn says<'v>(views: &'v Views, id: &str, slot: u16) -> Option<&'v str> {
+    let owner = views.by_master.get(id)?.owner(slot)?;
+    Some(owner.id.as_str())
+}
+
+/// Refuses to go on with what another node has come to have than those that the plan is about, or
+/// may come to have: who takes the place of a source has the keys that have not gone.
+///
+/// # Errors
+/// Who has it.
+pub fn refuse_replaced(plan: &Plan, views: &Views) -> Result<(), String> {
+    for slot in plan.slots.each() {
+        let Some(owner) = views.owner(slot).filter(|owner| owner.id != plan.to) else {
+            continue;
+        };
+        let is_source = owner.id == plan.from;
+        if is_source && views.master(&owner.id).is_none() {
+            return Err(format!("{} has slot {slot}, and is away", owner.at));
+        }
+        // Of several, what others have stays there.
+        if !is_source && plan.slots.is_one() {
+            let from = views.at(&plan.from);
+            return Err(format!(
+                "{} has slot {slot} now, which {from} had",
+                owner.at
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// The next step of a plan that goes on, and the slots that need it. Slots that neither node has
@@ -223,10 +260,7 @@ pub fn next(plan: &Plan, views: &Views) -> (Step, Vec<u16>) {
 /// source that gave it away first would have nobody to send requests to.
 fn step(slot: u16, plan: &Plan, views: &Views) -> Step {
     let (from, to) = (plan.from.as_str(), plan.to.as_str());
-    let says = |id: &str| {
-        let view = views.by_master.get(id)?;
-        view.owner(slot).map(|node| node.id.as_str())
-    };
+    let says = |id: &str| says(views, id, slot);
     if let Some(Open::Out(_)) = views.open_at(to, slot) {
         return Step::Clear(to.to_owned());
     }
@@ -247,6 +281,9 @@ fn step(slot: u16, plan: &Plan, views: &Views) -> Step {
             }
         }
         return Step::Done;
+    }
+    if says(from) == Some(from) && says(to) != Some(from) {
+        return Step::Owner;
     }
     match (views.open_at(to, slot), views.open_at(from, slot)) {
         (Some(Open::In(source)), Some(Open::Out(target))) if source == from && target == to => {

@@ -347,7 +347,7 @@ impl Nodes {
     ///
     /// # Errors
     /// They do not agree for long, or one does not answer.
-    pub fn agreed(&mut self, moving: Option<Slots>) -> Result<Views, Failure> {
+    pub fn agreed(&mut self, moving: &[Slots]) -> Result<Views, Failure> {
         let until = Instant::now() + AGREED;
         loop {
             let views = self.views()?;

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use super::intent::Intent;
+use super::intent::{slots_of, Intent};
 use super::nodes::{Node, Views};
 
 /// After a failover clients come back and replicas copy anew. What is asked for meanwhile says
@@ -60,7 +60,7 @@ impl Away {
 /// # Errors
 /// It is not so.
 pub fn settled(views: &Views, begun: &[Intent]) -> Result<(), String> {
-    if let Some(what) = views.dispute(begun.first().map(|begun| begun.slots)) {
+    if let Some(what) = views.dispute(&slots_of(begun)) {
         return Err(format!("nodes do not agree: {what}"));
     }
     let mut open = views.open();

@@ -8,6 +8,9 @@ use super::*;
 const IDS: [&str; 3] = ["aaaaa", "bbbbb", "ccccc"];
 const SLOT: u16 = 7;
 
+/// No node.
+const NOBODY: usize = IDS.len();
+
 /// Nodes, by what each says: who has the slot, and whether it is open. Their epochs are by place.
 #[derive(Clone, Debug)]
 struct Said {
@@ -65,6 +68,7 @@ impl Said {
         let place = |id: &str| IDS.iter().position(|known| *known == id).expect("a node");
         let (from, to) = (place(&plan.from), place(&plan.to));
         match step {
+            Step::Owner => self.owners[to] = from,
             Step::Import => {
                 assert_ne!(self.owners[to], to, "I'm already the owner of hash slot");
                 self.open[to] = Some(Open::In(plan.from.clone()));
@@ -75,6 +79,7 @@ impl Said {
             }
             Step::Carry => {
                 if self.keys[from] {
+                    assert_ne!(self.owners[to], NOBODY, "Hash slot not served");
                     (self.keys[from], self.keys[to]) = (false, true);
                 }
                 let goes = self.open[to].take();
@@ -175,6 +180,61 @@ fn a_source_that_gave_the_slot_away_first_is_no_reason_to_lose_keys() {
         said.act(&made, &step);
     }
     assert_eq!((said.owners, said.keys), ([1; 3], [false, true, false]));
+}
+
+#[test]
+fn a_target_that_knows_no_owner_is_told_who_has_the_slot() {
+    // It was to come from 2, in whose place 0 is: the target heeds no news of that, and 2 has come
+    // back as a replica.
+    for owner_at_target in [NOBODY, 2] {
+        let mut said = Said::new(0);
+        said.owners[1] = owner_at_target;
+        said.open[1] = Some(Open::In(IDS[2].into()));
+        let begun = Intent::read("7", &format!("{} {} 1 - 0", IDS[2], IDS[1])).expect("an intent");
+        let mut views = said.views();
+        replaced(&mut views, 2);
+        let made = plan(SLOT.into(), IDS[1], &views, &[begun]).expect("a plan");
+        assert_eq!((made.from.as_str(), made.way), (IDS[0], Way::On));
+        for _ in 0..8 {
+            let mut views = said.views();
+            replaced(&mut views, 2);
+            let (step, _) = next(&made, &views);
+            said.act(&made, &step);
+        }
+        assert_eq!(said.owners[..2], [1, 1]);
+        assert_eq!(
+            (said.open[1].clone(), said.keys),
+            (None, [false, true, false])
+        );
+    }
+}
+
+/// A node is a master no more.
+fn replaced(views: &mut Views, place: usize) {
+    views.by_master.remove(IDS[place]);
+    if let Some(node) = views.first.nodes.get_mut(IDS[place]) {
+        (node.master, node.ranges) = (false, Vec::new());
+    }
+}
+
+#[test]
+fn a_source_that_is_away_or_replaced_gives_its_slot_to_nobody() {
+    let made = plan(SLOT.into(), IDS[1], &Said::new(0).views(), &[]).expect("a plan");
+    let refused = |views: &Views| refuse_replaced(&made, views);
+    assert_eq!(refused(&Said::new(0).views()), Ok(()));
+    assert_eq!(refused(&Said::new(1).views()), Ok(()));
+    // Its replica may have its place soon, and has all keys that have not gone.
+    let mut views = Said::new(0).views();
+    views.by_master.remove(IDS[0]);
+    if let Some(node) = views.first.nodes.get_mut(IDS[0]) {
+        (node.gone, node.ranges) = (true, vec![(SLOT, SLOT)]);
+    }
+    let why = refused(&views).expect_err("away");
+    assert_eq!(why, "host:0 has slot 7, and is away");
+    let mut views = Said::new(2).views();
+    replaced(&mut views, 0);
+    let why = refused(&views).expect_err("replaced");
+    assert_eq!(why, "host:2 has slot 7 now, which host:0 had");
 }
 
 #[test]
@@ -285,6 +345,7 @@ fn steps_of_several_slots_are_done_in_order() {
     let tell = |id: &str| Step::Tell(id.into());
     let order = [
         Step::Clear(IDS[0].into()),
+        Step::Owner,
         Step::Import,
         Step::Migrate,
         Step::Carry,

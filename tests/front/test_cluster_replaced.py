@@ -1,0 +1,119 @@
+"""Nodes die in the middle of a move, and their replicas take their places: whoever goes on finds all keys."""
+
+import subprocess
+
+import pytest
+from moving import alpha_at, slot_of
+
+from harness.clients import all_there, fill
+from harness.cluster import others, place
+from harness.server import ALPHA
+from harness.waiting import eventually
+
+
+def half_from_a_source_that_dies(make_cluster, before, front_too=False):
+    """A move of which a third of the keys have gone when their source dies, perhaps with the front; its replica has the others, and its place."""
+    cluster, server, slot, source, target = alpha_at(make_cluster, before, replicas=1)
+    with server.wire(ALPHA) as alpha:
+        fill(alpha, 300)
+    target.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", source.id)
+    source.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", target.id)
+    cluster.owner(slot_of(cluster, "{@}")).ask("HSET", "{@}moves", slot, f"{source.id} {target.id} 1 - 0")
+    keys = source.ask("CLUSTER", "GETKEYSINSLOT", slot, 100)
+    source.ask("MIGRATE", "127.0.0.1", target.port, "", 0, 10_000, "KEYS", *keys)
+    synced = lambda: source.ask("INFO", "replication").decode().count("state=online") == 1
+    eventually(synced, 30, "the replica is in sync")
+    offset = lambda node: int(node.ask("INFO", "replication").decode().split("master_repl_offset:")[1].split()[0])
+    replica = cluster.replicas[cluster.masters.index(source)]
+    eventually(lambda: offset(replica) >= offset(source), 30, "the replica has all of it")
+    if front_too:
+        server.kill()
+    source.kill()
+    eventually(lambda: b"role:master" in replica.ask("INFO", "replication"), 60, "the replica takes over")
+    return cluster, server, slot, source, target, replica
+
+
+def test_a_source_that_fails_over_in_the_middle_is_followed(make_cluster, before):
+    cluster, server, slot, source, target, _ = half_from_a_source_that_dies(make_cluster, before)
+    # A node that the slot comes to does not hear that another has it now.
+    done = lambda: cluster.entremet("move", "alpha", "--to", place(target))
+    eventually(lambda: done()[0] == 0, 60, "it is moved")
+    assert cluster.owner(slot) is target
+    with server.wire(ALPHA, timeout=60) as alpha:
+        eventually(lambda: all_there(alpha, 300), 30, "all keys are there")
+
+
+@pytest.mark.parametrize("how", ("resume", "back", "control", "drain"))
+def test_a_source_that_is_back_as_a_replica_ends_no_move(how, make_cluster, before):
+    """The target knows nobody who has the slot then, and takes in no key of it until it is told."""
+    cluster, server, slot, source, target, replica = half_from_a_source_that_dies(make_cluster, before, front_too=True)
+    source.start()
+    known = lambda: any(begin <= slot <= end for begin, end, *_ in target.ask("CLUSTER", "SLOTS"))
+    eventually(lambda: not known(), 60, "the target knows no owner")
+    up = lambda: all(node.info()["cluster_state"] == "ok" for node in cluster.nodes)
+    eventually(lambda: up() and b"master_link_status:up" in source.ask("INFO", "replication"), 30, "it is a replica in step")
+    if how == "control":
+        with subprocess.Popen(cluster.command("control"), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            try:
+                eventually(lambda: b"{@}moves" not in cluster.keys(), 60, "the move is at its end")
+            finally:
+                process.terminate()
+    else:
+        words = {"resume": ("move", "--resume"), "back": ("move", slot, "--to", place(replica)), "drain": ("drain", place(replica))}
+        status, said = cluster.entremet(*words[how])
+        assert status == 0, said
+    end = replica if how == "back" else target
+    assert end.port_of(slot) == end.port
+    server.start()
+    with server.wire(ALPHA, timeout=60) as alpha:
+        eventually(lambda: all_there(alpha, 300), 30, "all keys are there")
+    eventually(lambda: cluster.entremet("check") == (0, "nothing is wrong\n"), 30, "nothing is wrong")
+
+
+def half_at_a_target_that_dies(make_cluster, before):
+    """A move of which half of the keys have gone when their node dies; its replica has them and its place. Returns the cluster and its front, the slot, who has it, who died, who has the keys, and a third."""
+    cluster, server, slot, source, _ = alpha_at(make_cluster, before, replicas=1)
+    keeper = cluster.owner(slot_of(cluster, "{@}"))
+    target = next(node for node in others(cluster, source) if node is not keeper)
+    third = next(node for node in others(cluster, source) if node is not target)
+    with server.wire(ALPHA) as alpha:
+        fill(alpha, 300)
+    target.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", source.id)
+    source.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", target.id)
+    keeper.ask("HSET", "{@}moves", slot, f"{source.id} {target.id} 1 - 0")
+    keys = source.ask("CLUSTER", "GETKEYSINSLOT", slot, 150)
+    source.ask("MIGRATE", "127.0.0.1", target.port, "", 0, 10_000, "KEYS", *keys)
+    replica = cluster.replicas[cluster.masters.index(target)]
+    eventually(lambda: set(keys) <= replica.keys(), 30, "the replica has all of it")
+    its = next(begin for begin, _, master, *_ in source.ask("CLUSTER", "SLOTS") if master[1] == target.port)
+    target.kill()
+    followed = lambda: all(node.port_of(its) == replica.port for node in (source, third, replica))
+    eventually(followed, 60, "the replica takes over")
+    return cluster, server, slot, source, target, replica, third
+
+
+@pytest.mark.parametrize("how", ["drain", "move", "resume", "forgotten"])
+def test_keys_at_a_target_that_died_are_followed_to_who_has_its_place(how, make_cluster, before):
+    cluster, server, slot, source, target, replica, third = half_at_a_target_that_dies(make_cluster, before)
+    if how == "forgotten":
+        # As after a failover of the source: what went is nowhere that clients look.
+        source.ask("CLUSTER", "SETSLOT", slot, "STABLE")
+        cluster.owner(slot_of(cluster, "{@}")).ask("DEL", "{@}moves")
+    mends = f"entremet cluster move {slot} --to {place(replica)}"
+    status, said = cluster.entremet("check")
+    assert status == 1 and f"150 keys of slot {slot} (alpha) are at {place(replica)}" in said and mends in said, said
+    for node in (third, source):
+        status, said = cluster.entremet("move", "alpha", "--to", place(node))
+        assert status == 1 and f"150 keys of slot {slot} are at {place(replica)}" in said and mends in said, said
+    words = {"drain": ("drain", place(source)), "resume": ("move", "--resume")}
+    status, said = cluster.entremet(*words.get(how, ("move", "alpha", "--to", place(replica))))
+    assert status == 0 and replica.port_of(slot) == replica.port, said
+    with server.wire(ALPHA, timeout=60) as alpha:
+        eventually(lambda: all_there(alpha, 300), 30, "all keys are there")
+        # The old node comes back as a replica of who has its place.
+        target.start()
+        eventually(lambda: target.attempt("CLUSTER", "REPLICATE", replica.id) == b"OK", 30, "it has its master")
+        eventually(lambda: cluster.entremet("check") == (0, "nothing is wrong\n"), 30, "nothing is wrong")
+        status, said = cluster.entremet("move", "alpha", "--to", place(third))
+        assert status == 0 and all_there(alpha, 300), said
+        assert cluster.entremet("check") == (0, "nothing is wrong\n")
