@@ -46,7 +46,7 @@ class Scene:
         self.cluster = Cluster(folder / "cluster", program, SHARDS, 1, QuickNode)
         options = dict(tenants=tuple(self.tenants.values()), engine_options=f'timeout = "{int(ENGINE_TIMEOUT_S * 1_000)}ms"', server_options="cores = 1")
         self.fronts = [NodeFront(folder / f"front{number}", self.cluster, node, **options) for number, node in enumerate(self.cluster.masters)]
-        self.movers, self.controllers, self.drained, self.away, self.unjudged = [], [], None, set(), 0
+        self.movers, self.controllers, self.drained, self.away = [], [], None, set()
 
     def start(self):
         self.library = compiled("steps", self.folder)
@@ -121,8 +121,8 @@ class Scene:
         with suppress(AssertionError):
             eventually(lambda: answers() >= wanted, 0.5)
 
-    def play(self, seed, texts, strictly=False):
-        """Plays a schedule. What is wrong, in words, and figures. Strictly: defects that are known are wrong, too."""
+    def play(self, seed, texts):
+        """Plays a schedule. What is wrong, in words, and figures."""
         chance, events = random.Random(f"order of {seed}"), [parsed(text) for text in texts]
         self.notes, self.moves, self.movers, self.controllers, self.drained, self.away = [], [], [], [], None, set()
         self.look()
@@ -146,7 +146,7 @@ class Scene:
         self.look()
         owners.append(self.owners)
         won = [(number % SHARDS, at) for number, (log, size) in enumerate(zip(logs, sizes)) for at in elections(log, size)]
-        return self.judged(events, owners, won, strictly), {
+        return self.judged(events, owners, won), {
             "answers": sum(answer.error is None for customer in self.customers for answer in customer.answers),
             "errors": sum(answer.error is not None for customer in self.customers for answer in customer.answers),
             "took": time.monotonic() - self.began,
@@ -219,36 +219,24 @@ class Scene:
                 doubts.append(Doubt(shard, at - 4 * NODE_TIMEOUT_S, at + NODE_TIMEOUT_S))
         return doubts, unasked
 
-    def judged(self, events, owners, won, strictly):
+    def judged(self, events, owners, won):
         """What is wrong."""
         doubts, unasked = self.doubts(events, won)
         drained = self.drained is not None
         shards = lambda slot: set(range(SHARDS)) if drained else {owned[slot] for owned in owners} | {to for moved, to in self.moves if moved == slot}
-        # A defect: see `test_a_source_that_fails_over_while_keys_go`.
-        known = set() if strictly else {slot for slot in {register.slot for register in self.registers} if (drained or slot in dict(self.moves)) and owners[0][slot] in dict(won)}
-        wrong = [what for customer in self.customers for slot, what in customer.wrong if slot not in known]
+        wrong = [what for customer in self.customers for _, what in customer.wrong]
         for customer in self.customers:
             for pair, asked, answered, one, other in customer.torn:
-                if pair.slot not in known and not doubts.meet(shards(pair.slot), asked, answered):
+                if not doubts.meet(shards(pair.slot), asked, answered):
                     wrong.append(f"{pair.tenant} {pair.key} and its other one are {one} and {other} at {asked:.3f}")
-            judged = [register for register in customer.all if register.slot not in known]
-            for register, last in zip(judged, customer.found(self.fronts[0], judged)):
+            for register, last in zip(customer.all, customer.found(self.fronts[0], customer.all)):
                 reads = [read for reader in self.customers for read in reader.reads.get(id(register), ())]
                 wrong += register.wrong([*reads, last], doubts, shards(register.slot))
                 register.settle(last.number)
-            self.renew(customer, known)
             wrong += self.refused(customer, events, shards, unasked)
         if wrong:
             wrong += [str(doubt) for doubt in doubts] + [str(note) for note in self.notes]
-        self.unjudged += bool(known)
         return wrong
-
-    def renew(self, customer, known):
-        """What is in these slots is not judged: it begins anew, and what was lost there is not counted."""
-        again = [register for register in customer.all if register.slot in known]
-        customer.renew(self.fronts[0], again)
-        for register in again:
-            register.lost = 0
 
     def refused(self, customer, events, shards, unasked):
         """Errors that no client may see: of a kind that is not said of, or for what nothing was done to."""

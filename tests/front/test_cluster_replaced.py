@@ -70,6 +70,31 @@ def test_a_source_that_is_back_as_a_replica_ends_no_move(how, make_cluster, befo
     eventually(lambda: cluster.entremet("check") == (0, "nothing is wrong\n"), 30, "nothing is wrong")
 
 
+@pytest.mark.parametrize("front", ("stays", "comes later"))
+def test_keys_that_have_gone_from_a_source_that_failed_over_are_found(front, make_cluster, before):
+    """Who has its place does not know by itself that they have gone, and would make them anew."""
+    cluster, server, slot, source, target, replica = half_from_a_source_that_dies(make_cluster, before, front_too=front == "comes later")
+    if front == "comes later":
+        server.start()
+    names = [f"key:{number}" for number in range(300)]
+    with server.wire(ALPHA, timeout=60) as alpha:
+        answers = lambda: not str(alpha.attempt("GET", names[0])).startswith("ERR")
+        eventually(answers, 60, "the front finds the replica")
+        found = [alpha.ask("GET", name) for name in names]
+        assert all(value.startswith(b"%d:" % number) for number, value in enumerate(found)), found
+        # Once more as a replica: the target knows all the same who has the slot.
+        source.start()
+        eventually(lambda: b"master_link_status:up" in source.ask("INFO", "replication"), 60, "it is a replica in step")
+        for number, name in enumerate(names):
+            assert alpha.ask("APPEND", name, "!") == len(found[number]) + 1
+        assert alpha.ask("SET", "new", "1") == b"OK"
+        assert target.ask("CLUSTER", "COUNTKEYSINSLOT", slot) == 101 and replica.ask("CLUSTER", "COUNTKEYSINSLOT", slot) == 200
+        status, said = cluster.entremet("move", "--resume")
+        assert status == 0 and target.port_of(slot) == target.port, said
+        assert alpha.ask("MGET", *names, "new") == [*(value + b"!" for value in found), b"1"]
+    eventually(lambda: cluster.entremet("check") == (0, "nothing is wrong\n"), 30, "nothing is wrong")
+
+
 def half_at_a_target_that_dies(make_cluster, before):
     """A move of which half of the keys have gone when their node dies; its replica has them and its place. Returns the cluster and its front, the slot, who has it, who died, who has the keys, and a third."""
     cluster, server, slot, source, _ = alpha_at(make_cluster, before, replicas=1)

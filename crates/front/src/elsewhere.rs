@@ -118,6 +118,16 @@ impl Topology {
         slots
     }
 
+    /// The same, but for slots that nobody is to be asked for.
+    #[must_use]
+    pub fn without(&self, slots: &[u16]) -> Self {
+        let mut left = self.clone();
+        for slot in slots {
+            left.owners[usize::from(*slot)] = None;
+        }
+        left
+    }
+
     /// Slots that nobody serves.
     pub fn unserved(&self) -> usize {
         self.owners.iter().filter(|owner| owner.is_none()).count()
@@ -245,6 +255,8 @@ mod tests {
         assert_eq!(topology.owner(100), Some("seed:2"));
         assert_eq!((topology.owner(101), topology.unserved()), (None, 99));
         assert_eq!(topology.place(16_383), Some(0));
+        let left = topology.without(&[99]);
+        assert_eq!((left.owner(98), left.owner(99)), (Some("[::1]:1"), None));
         let wrong = Value::List(vec![range(0, 16_384, vec![node("a", 1)])]);
         assert_eq!(Topology::read(&wrong, "seed"), None);
         assert_eq!(Topology::read(&Value::Int(1), "seed"), None);

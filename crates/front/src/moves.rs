@@ -15,6 +15,32 @@ pub fn row(text: &str) -> Option<RangeInclusive<u16>> {
     (first <= last && last < SLOTS).then_some(first..=last)
 }
 
+/// A move that was begun and is not at its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Begun {
+    /// What goes.
+    pub slots: RangeInclusive<u16>,
+    /// The name of the node that had it, or that has keys of it still.
+    pub from: String,
+    /// The name of the node that is to have it.
+    pub to: String,
+}
+
+/// All moves that are written down, in the entries of [`crate::MOVES`].
+#[must_use]
+pub fn begun(entries: &Value) -> Vec<Begun> {
+    let pairs = entries.items().chunks_exact(2);
+    let read = pairs.filter_map(|pair| {
+        let mut words = pair[1].text()?.split(' ');
+        Some(Begun {
+            slots: row(pair[0].text()?)?,
+            from: words.next()?.to_owned(),
+            to: words.next()?.to_owned(),
+        })
+    });
+    read.collect()
+}
+
 /// Which moves somebody is at. Whoever is changes a number about once a second: a move whose entry
 /// stays the same for [`LEASE_NS`], by the reader's clock, is nobody's.
 #[derive(Debug, Default)]
@@ -82,6 +108,22 @@ mod tests {
         assert_eq!(moves.rows().collect::<Vec<_>>(), ["20-30", "7"]);
         moves.hear(&entries(&[("x", "a b 1 me 1")]), later);
         assert!(!moves.goes_on(7, later));
+    }
+
+    #[test]
+    fn it_is_read_from_where_to_where_slots_go() {
+        let all = begun(&entries(&[
+            ("7", "a b 1 me 0"),
+            ("x", "a b 1 - 0"),
+            ("20-30", "a"),
+        ]));
+        let (from, to) = ("a".to_owned(), "b".to_owned());
+        let one = Begun {
+            slots: 7..=7,
+            from,
+            to,
+        };
+        assert_eq!(all, [one]);
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod look;
 mod lookout;
 mod moves;
 mod rates;
+mod renew;
 mod replicas;
 mod replication;
 mod survey;
@@ -47,6 +48,7 @@ use lookout::Call;
 pub use lookout::Lookout;
 use moves::Moves;
 pub use rates::{House, Seen};
+use renew::Renewals;
 pub use replicas::{Reading, Replica, Replicas};
 use survey::Survey;
 use talk::{About, Talk};
@@ -160,6 +162,23 @@ pub struct Found {
     pub away: Option<String>,
 }
 
+impl Found {
+    /// Slots that were on their way are served by nobody until a master that is new knows it.
+    fn hold(&mut self, renewals: &mut Renewals, options: &UpstreamOptions) {
+        let held = renewals.look(&self.topology, options);
+        if !held.is_empty() {
+            self.topology = Arc::new(self.topology.without(&held));
+        }
+    }
+}
+
+/// What the lookout keeps from look to look.
+#[derive(Default)]
+struct Looks {
+    talk: Option<Talk>,
+    renewals: Renewals,
+}
+
 /// The engine, as all threads see it.
 pub struct Upstream {
     /// As configured.
@@ -203,12 +222,15 @@ impl Upstream {
     /// # Errors
     /// What keeps it from being used, with what to do.
     pub fn find(options: UpstreamOptions) -> Result<Self, String> {
-        let (_, found) = look_around(&options, None, None).map_err(|why| {
+        let (_, mut found) = look_around(&options, None, None).map_err(|why| {
             format!(
                 "the engine at {} cannot be used: {why}. Start it, or correct engine.url",
                 options.addresses.join(", ")
             )
         })?;
+        if options.cluster {
+            found.hold(&mut Renewals::default(), &options);
+        }
         Ok(Self {
             waits: Waits::new(options.waiting),
             patterns: Waits::new(PATTERNS_MAX),
@@ -316,8 +338,8 @@ impl Upstream {
     }
 
     /// One more look. True: its commands may be others now, or in other places.
-    fn look(&self, talk: &mut Option<Talk>, house: &impl House, now: Nanos) -> bool {
-        let other = self.look_again(talk) | self.wants(house);
+    fn look(&self, looks: &mut Looks, house: &impl House, now: Nanos) -> bool {
+        let other = self.look_again(looks) | self.wants(house);
         let found = self.found();
         if self.options.cluster {
             self.moves.look(&found.topology, &self.options, now);
@@ -342,12 +364,15 @@ impl Upstream {
         self.reading.want(wanted, &self.found().replicas)
     }
 
-    fn look_again(&self, talk: &mut Option<Talk>) -> bool {
+    fn look_again(&self, looks: &mut Looks) -> bool {
         let before = self.found();
         let at = || self.options.addresses.join(", ");
-        match look_around(&self.options, talk.take(), Some(&before)) {
-            Ok((begun, found)) => {
-                *talk = Some(begun);
+        match look_around(&self.options, looks.talk.take(), Some(&before)) {
+            Ok((begun, mut found)) => {
+                looks.talk = Some(begun);
+                if self.options.cluster {
+                    found.hold(&mut looks.renewals, &self.options);
+                }
                 match (&before.away, &found.away) {
                     (Some(why), None) => tracing::info!(
                         "the engine at {} is back: {}; it was away: {why}",

@@ -15,7 +15,7 @@ use stage::Clock;
 use super::fronts::Round;
 use super::rates::House;
 use super::watch::Watch;
-use super::Upstream;
+use super::{Looks, Upstream};
 
 /// Between two looks at the engine.
 pub(super) const LOOK_EVERY_NS: Nanos = 1_000_000_000;
@@ -73,7 +73,7 @@ impl Lookout {
                 house.changed();
             }
             let every = options.map_or(Duration::from_nanos(LOOK_EVERY_NS), |_| ROUND_EVERY);
-            let (mut talk, mut looked_at) = (None, clock.now());
+            let (mut looks, mut looked_at) = (Looks::default(), clock.now());
             let called_for = || upstream.called.load(Ordering::Acquire);
             loop {
                 let again_at = looked_at + LOOK_AGAIN_NS;
@@ -95,7 +95,7 @@ impl Lookout {
                     looked_at = clock.now();
                     upstream.called.store(false, Ordering::Release);
                 }
-                if (look && upstream.look(&mut talk, &house, clock.now())) | go() {
+                if (look && upstream.look(&mut looks, &house, clock.now())) | go() {
                     house.changed();
                 }
             }

@@ -15,6 +15,9 @@ const REPLY_BYTES_MAX: usize = 64 << 20;
 /// How long a node of a cluster is waited for: there are others.
 const NODE_PATIENCE: Duration = Duration::from_secs(1);
 
+/// Before what a node answers with an error.
+pub const SAYS: &str = "it says: ";
+
 /// What is said of a node that takes connections and no more.
 const NO_HANDSHAKE: &str = "it does not go on with the TLS handshake; is its port one for TLS?";
 
@@ -130,7 +133,7 @@ impl Talk {
             reply.extend_from_slice(&piece[..count]);
             if let Some(end) = scanner.end(&reply).map_err(|why| why.to_string())? {
                 return match Value::read(&reply[..end]) {
-                    Some(Value::Error(why)) => Err(format!("it says: {why}")),
+                    Some(Value::Error(why)) => Err(format!("{SAYS}{why}")),
                     Some(value) => Ok(value),
                     None => Err("its answer is not understood".into()),
                 };

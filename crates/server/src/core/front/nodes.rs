@@ -271,6 +271,13 @@ impl Nodes {
         self.nodes.iter().position(|node| node.is(name, false))
     }
 
+    /// Whether the word of the node at `from` is enough that another has a slot now. Who was no
+    /// master when the lookout looked last may not know what is on its way from there.
+    pub(super) fn follows(&self, slot: u16, name: &str, from: usize) -> bool {
+        let place = self.known(&self.full_name(name, from));
+        self.at_slot(slot).is_some() && place.is_some_and(|place| self.nodes[place].serves)
+    }
+
     /// A node has said that another has this slot.
     pub(super) fn moved(&mut self, slot: u16, place: usize, now: Nanos) {
         self.give(slot, place as u16, now);

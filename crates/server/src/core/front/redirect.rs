@@ -139,6 +139,10 @@ impl Core {
             }
             Elsewhere::TryAgain => None,
             said if forward.script => script_to(front, forward, said),
+            Elsewhere::Moved { slot, node } if !front.nodes.follows(slot, &node, from) => {
+                front.upstream.look_soon();
+                None
+            }
             Elsewhere::Moved { slot, node } => {
                 front.upstream.look_soon();
                 forward.asking = false;
