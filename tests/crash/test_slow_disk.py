@@ -166,6 +166,22 @@ def test_windows_of_a_stall_are_missed_before_it_is_over(start, disk):
         eventually(lambda: windows(server)["windows_without_data"] > nothing + 1, 30, "nobody asks")
 
 
+def test_a_transaction_that_waits_is_seen_as_what_it_is_counted_as(start, disk):
+    promised = Tenant("alpha", extra=PROMISED.extra.replace('class = "get"', 'class = "multiget"'))
+    server = cold_server(start, disk, tenants=(promised, BETA))
+    with server.wire(ALPHA, timeout=60) as wire:
+        wire.ask("GET", "hot")
+        missed = windows(server)["windows_missed"]
+        disk.delay(8)
+        try:
+            for words in (("MULTI",), ("GET", "cold:7"), ("EXEC",)):
+                wire.send(*words)
+            eventually(lambda: windows(server)["windows_missed"] > missed + 1, 30, "two windows are missed")
+        finally:
+            disk.delay(0)
+        assert [wire.read() for _ in range(3)] == [b"OK", b"QUEUED", [VALUE]]
+
+
 def test_misses_of_one_tenant_do_not_delay_hits_of_another(start, disk):
     server = cold_server(start, disk)
     with server.wire(BETA) as wire:

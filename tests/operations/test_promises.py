@@ -1,6 +1,7 @@
 """Promises of latency and throughput: made, measured, judged by the window, kept across restarts."""
 
 import json
+import select
 import subprocess
 import threading
 import urllib.request
@@ -217,6 +218,21 @@ def test_it_is_told_where_late_requests_lost_their_time_and_behind_whom(start):
     assert "late any of batch" in said.stdout and "\n5. " in said.stdout
     nobody = subprocess.run([SERVER, "explain", "wob", "--admin", f"127.0.0.1:{server.admin_port}"], capture_output=True, text=True, timeout=30, check=False)
     assert nobody.returncode == 1 and 'there is no tenant named "wob"' in nobody.stderr
+
+
+def test_requests_that_no_core_has_read_are_late_before_they_are_answered(start):
+    """They wait for their tenant's limit, for ten seconds."""
+    limit = 'limit = { requests = "6/min", burst = "1ms", max_wait = "1min" }'
+    slow = Tenant("web", extra=limit + '\n[[tenant.slo]]\nclass = "get"\nlatency = { p = 99.0, at_most = "500ms", window = "1s" }\n')
+    server = start(tenants=(MASTER, slow))
+    with server.wire(WEB, timeout=60) as wire:
+        for _ in range(2):
+            wire.ask("GET", "nothing")
+        missed = promises(server)[None, "get"]["hour"]["windows_missed"]
+        wire.send("GET", "nothing")
+        eventually(lambda: promises(server)[None, "get"]["hour"]["windows_missed"] > missed + 2, 9, "three windows are missed")
+        assert not select.select([wire.sock], [], [], 0)[0], "it was answered meanwhile"
+        assert wire.read() is None
 
 
 def test_whether_a_promise_fits_is_said_before_it_is_made(start):

@@ -22,6 +22,15 @@ pub struct Answered {
     pub count: u32,
 }
 
+/// A request that its core cannot answer at once.
+#[derive(Clone, Debug)]
+pub struct Begun {
+    /// Its class, as it is counted.
+    pub class: Class,
+    /// Whether it is within the contracts of its promises.
+    pub within: Within,
+}
+
 /// A wait for a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
@@ -69,9 +78,8 @@ pub struct Tally {
     pub turns: [Option<Turn>; STAGES],
     /// Their connection is in line by a due time that is kept to: they are within their contract.
     pub timed: bool,
-    /// Of the request that it waits for, once that is known: whether it is within the contracts of
-    /// its promises.
-    pub within: Option<Within>,
+    /// The request that it waits for, once it is known what that is.
+    pub begun: Option<Begun>,
     /// So far the time of the requests under way has its parts; before them, the end of the last
     /// turn.
     until: Nanos,

@@ -14,6 +14,8 @@ pub struct Agenda {
     pub wake_at: Option<Nanos>,
     /// There is more mail than was read, or more to do for what was.
     pub mail_waits: bool,
+    /// There are more requests to be seen that wait ([`super::unanswered`]).
+    pub more_to_see: bool,
     round_ends: Nanos,
     tick_at: Nanos,
 }
@@ -24,6 +26,7 @@ impl Agenda {
         Self {
             wake_at: None,
             mail_waits: false,
+            more_to_see: false,
             round_ends: now + ROUND_NS,
             tick_at: now + TICK_NS,
         }
@@ -32,7 +35,7 @@ impl Agenda {
     /// Until when the core can sleep if nothing comes.
     pub fn sleeps_until(&self, now: Nanos) -> Nanos {
         match self.wake_at {
-            _ if self.mail_waits => now,
+            _ if self.mail_waits || self.more_to_see => now,
             Some(at) => at.min(self.tick_at),
             None => self.tick_at,
         }

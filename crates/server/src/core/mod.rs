@@ -245,6 +245,7 @@ impl Core {
             self.read_mail();
             self.end_pauses();
             let left = self.serve();
+            self.see_on(self.now);
             self.end_round();
             if self.lines.returns.queued() > left {
                 // Something ended without anybody's word: its engine is away, or silent.

@@ -9,7 +9,7 @@ use stage::{LaneAllocation, Terms};
 use telemetry::{Class, Part, Recorder, Request, TimeParts};
 
 use super::RESOURCES;
-use crate::connection::{Connection, Tally};
+use crate::connection::{Begun, Connection, Tally};
 use crate::slo::{Meter, Meters, Took, Unanswered};
 use crate::tenants::Tenant;
 
@@ -137,7 +137,7 @@ impl Principals {
         let (lane, came) = (connection.lane, connection.tally.since);
         let within = counted.meters.begin(lane, class, came);
         let due_at = counted.meters.due_at((lane, class), &within, came);
-        connection.tally.within = Some(within);
+        connection.tally.begun = Some(Begun { class, within });
         due_at
     }
 
@@ -167,9 +167,9 @@ impl Principals {
         let places = counted.meters.places(connection.lane, class);
         for (number, place) in places.iter().map(|place| usize::from(*place)).enumerate() {
             let objective = counted.meters.all()[place].objective();
-            let within = match &connection.tally.within {
-                Some(within) => within.get(number) == Some(&true),
-                None => objective.contract_per_s.is_none(),
+            let within = match &connection.tally.begun {
+                Some(begun) if begun.class == class => begun.within.get(number) == Some(&true),
+                _ => objective.contract_per_s.is_none(),
             };
             if within {
                 let waited_ns = now.saturating_sub(connection.tally.since);
