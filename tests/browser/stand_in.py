@@ -132,7 +132,7 @@ class StandIn:
         self.tenants, self.stages = list(tenants), list(stages)
         self.silent, self.streams = False, True
         self.state, self.reason = "ready", None
-        self.device, self.doubt = None, None
+        self.device, self.doubt, self.control_failure = None, None, None
         self.cluster = None
         self.past = []
         self.newcomers = tenant("(newcomers)")
@@ -160,6 +160,7 @@ class StandIn:
             "memory_resident": 3e8, "memory_process_max": 1e9, "memory_used": 5e7, "memory_max": 2e8, "cpu_per_s": 1.25, "requests_per_s": total, "throttled_per_s": 0.0,
             "bytes_in_per_s": 0.0, "bytes_out_per_s": 0.0, **({"reason": self.reason} if self.reason else {}),
             **({"device": self.device} if self.device else {}), **({"device_doubt": self.doubt} if self.doubt else {}),
+            **({"control_failure": self.control_failure} if self.control_failure else {}),
         }  # fmt: skip
         at_ms = int(time.time() * 1000)
         return {"at_ms": at_ms, "span_s": 3.0, "server": server, "tenants": self.tenants, "tenants_total": len(self.tenants), "newcomers": self.newcomers, "stages": self.stages}

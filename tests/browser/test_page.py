@@ -66,6 +66,16 @@ def test_promises_are_held_against_what_was_measured_and_who_delays_whom_is_show
     assert page.overflow() == 0
 
 
+def test_a_controller_that_failed_is_told_of(browser, stand_in):
+    server = stand_in([tenant("web", rate=900.0)])
+    page = Page(browser, server.url)
+    assert not page.one("#banner").is_displayed()
+    server.control_failure = "controller auto failed 3 s ago, once since the start: index out of bounds; what it gave last stays in force until it begins anew"
+    eventually(lambda: "The controller auto failed 3 s ago" in page.text("#banner"))
+    server.control_failure = None
+    eventually(lambda: not page.one("#banner").is_displayed())
+
+
 def test_the_cluster_is_shown_where_there_is_one(browser, stand_in):
     server = stand_in([tenant("web", rate=900.0)])
     page = Page(browser, server.url)

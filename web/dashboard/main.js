@@ -77,6 +77,7 @@ function showStatus() {
   const said = [];
   if (lost) said.push(`The server does not answer at ${location.host}. ${live ? `These numbers are of ${clock(live.at_ms)}.` : ""} Trying again.`);
   else if (server?.reason) said.push(`The server is ${server.state}: ${server.reason}.`);
+  if (server?.control_failure) said.push(`The ${server.control_failure}.`);
   if (status === "polling") said.push("No stream is to be had; asking each second instead.");
   banner.hidden = said.length === 0;
   write(banner, said.join(" "));

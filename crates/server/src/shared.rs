@@ -17,8 +17,7 @@ use std::sync::{Arc, OnceLock};
 use engine::{Engine, EngineError, KeyspaceOptions};
 use parking_lot::{Mutex, RwLock};
 use policy::lend::Lend;
-use policy::slo::control::{Policy, DEVICE};
-use policy::words::Words;
+use policy::slo::control::DEVICE;
 use policy::Nanos;
 use telemetry::CertificateSnapshot;
 
@@ -213,14 +212,10 @@ impl Shared {
         self.controlled.read().clone()
     }
 
-    /// The controller has decided; it says why, if it changed something.
-    pub(crate) fn controlled(&self, policy: Policy, why: Vec<String>) {
-        let mut controlled = self.controlled.write();
-        controlled.policy = policy.word();
-        if !why.is_empty() && why != controlled.why {
-            controlled.unix_s = (self.options.wall_ms)() / 1_000;
-            controlled.why = why;
-        }
+    /// The controller has decided or failed: that is noted, with the time of the day in s.
+    pub(crate) fn note_control(&self, note: impl FnOnce(&mut Controlled, u64)) {
+        let unix_s = (self.options.wall_ms)() / 1_000;
+        note(&mut self.controlled.write(), unix_s);
     }
 
     /// The cores are there.

@@ -138,6 +138,12 @@ pub struct ControlSnapshot {
     pub changed_unix_s: u64,
     /// What it changed, and why.
     pub why: Vec<String>,
+    /// Times that a controller failed since the start.
+    #[serde(default)]
+    pub failures: u64,
+    /// How it failed, until it begins anew; what it gave last stays in force.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
 }
 
 /// Client connections of the server.

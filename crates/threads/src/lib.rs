@@ -7,7 +7,8 @@
 //! nice value) and how soon after it wakes (the length of its slice: the system lets who wants the
 //! processor briefly interrupt who wants it for long). Nobody starves: shares are shares.
 //!
-//! A thread that panics ends the process ([`Whole`], [`say_and_end`]).
+//! A thread that panics ends the process ([`Whole`], [`say_and_end`]), unless nothing can have been
+//! left half done ([`contained`]).
 //!
 //! The nice values count from the process's own. What handlers and committers use is charged to
 //! tenants by the stages; this only orders them.
@@ -23,7 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::process::{getpid, getpriority_process, Pid};
 use rustix::time::{clock_gettime, ClockId};
 
-pub use panics::{say_and_end, Whole};
+pub use panics::{contained, say_and_end, Whole};
 
 /// What a thread is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

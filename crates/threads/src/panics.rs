@@ -4,10 +4,14 @@
 //! a core's connections. Nobody else can tell what it left half done. A process that goes on
 //! without the thread is half dead and looks alive; one that ends has lost nothing that it
 //! acknowledged, and whoever watches over it starts it again.
+//!
+//! Except where nothing can be left half done: [`contained`].
 
+use std::any::Any;
 use std::backtrace::Backtrace;
+use std::cell::{Cell, RefCell};
 use std::io::{stderr, Write};
-use std::panic::{set_hook, PanicHookInfo};
+use std::panic::{catch_unwind, set_hook, AssertUnwindSafe, PanicHookInfo};
 use std::process::abort;
 use std::thread::{current, panicking, sleep, Builder};
 use std::time::Duration;
@@ -21,6 +25,9 @@ const REPORT_MAX: Duration = Duration::from_secs(2);
 /// locked and nobody acts on it.
 pub fn say_and_end(say: fn(thread: &str, what: &str)) {
     set_hook(Box::new(move |panic| {
+        if CONTAINS.get() {
+            return TOLD.set(Some(told(panic)));
+        }
         let in_time = Builder::new().spawn(|| {
             sleep(REPORT_MAX);
             abort()
@@ -37,14 +44,38 @@ pub fn say_and_end(say: fn(thread: &str, what: &str)) {
 
 /// "message, at file:line:column".
 fn told(panic: &PanicHookInfo) -> String {
-    let payload = panic.payload();
-    let text = payload.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-    let text = text.unwrap_or("no message");
+    let text = message(panic.payload());
     match panic.location() {
         Some(place) => format!("{text}, at {place}"),
         None => text.to_owned(),
     }
+}
+
+fn message(payload: &(dyn Any + Send)) -> &str {
+    let text = payload.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("no message")
+}
+
+thread_local! {
+    /// A panic of this thread ends no more than what is [`contained`].
+    static CONTAINS: Cell<bool> = const { Cell::new(false) };
+    /// What the hook said of it.
+    static TOLD: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Runs what can leave nothing half done, because it holds no lock and changes only what is given
+/// up if it fails: pure policy. Its panic ends nothing else, and comes back as "message, at
+/// file:line:column".
+///
+/// # Errors
+/// It panicked; whatever it had borrowed must be thrown away.
+pub fn contained<T>(pure: impl FnOnce() -> T) -> Result<T, String> {
+    let outer = CONTAINS.replace(true);
+    let ended = catch_unwind(AssertUnwindSafe(pure));
+    CONTAINS.set(outer);
+    // Only the hook knows the place, and programs that did not set it have none.
+    ended.map_err(|payload| (TOLD.take()).unwrap_or_else(|| message(&*payload).to_owned()))
 }
 
 /// A thread's word that it does not end alone: dropped by a panic, it ends the process. For

@@ -218,7 +218,7 @@ mod tests {
 
     const S: Nanos = 1_000_000_000;
 
-    fn promise(shared: &Shared, at_most_ns: u64) {
+    pub(super) fn promise(shared: &Shared, at_most_ns: u64) {
         let slo = Slo {
             class: SloClass::Get,
             at_most_ns: Some(at_most_ns),

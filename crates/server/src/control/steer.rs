@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use engine::device::AHEAD_BYTES_MAX;
 use policy::slo::control::{
-    Auto, AutoOptions, Cake, CakeOptions, Controller, Given, Held, Policy, PromiseSeen, Seen,
-    ShareGiven, DEVICE, HANDLERS, STAGES,
+    Auto, AutoOptions, Cake, CakeOptions, Controller, Given, Held, Policy, PromiseSeen, Restart,
+    Seen, ShareGiven, DEVICE, HANDLERS, STAGES,
 };
 use policy::words::Words;
 use policy::{Nanos, PrincipalId};
@@ -28,6 +28,10 @@ pub struct Steering {
     /// Whether the device was known when the controller was made.
     measured: bool,
     controller: Controller,
+    /// [`Controller::step`]; tests have others.
+    step: fn(&mut Controller, &[Held], &Seen) -> Given,
+    /// After failures of a controller: when the next one begins.
+    restart: Restart,
     since: Nanos,
     /// The promises that it was asked about last.
     held: Vec<Held>,
@@ -50,11 +54,13 @@ impl Steering {
     /// It begins with what is configured.
     pub fn new(shared: &Shared) -> Self {
         let policy = shared.tuning().control;
-        shared.controlled(policy, Vec::new());
+        shared.note_control(|control, at| control.decided(policy.word(), Vec::new(), at));
         Self {
             policy,
             measured: measured(shared),
             controller: controller(policy, shared),
+            step: Controller::step,
+            restart: Restart::default(),
             since: shared.options.clock.now(),
             held: Vec::new(),
             others: OthersDid::default(),
@@ -66,6 +72,7 @@ impl Steering {
     /// Decides, if an interval is over or another controller is wanted, or if promises are others:
     /// requests of a new one have due times at once, though nothing is known of it. A disk that is
     /// measured while the server runs wants another, too: the one at work took it for a usual one.
+    /// After one has failed, what it gave stays in force until the next begins.
     pub fn look(&mut self, shared: &Shared) {
         let (now, tuning) = (shared.options.clock.now(), shared.tuning());
         let elapsed_ns = now.saturating_sub(self.since);
@@ -82,8 +89,13 @@ impl Steering {
         if renew {
             (self.policy, self.measured) = (tuning.control, measured);
             self.controller = controller(self.policy, shared);
-            shared.controlled(self.policy, Vec::new());
+            self.restart = Restart::default();
+            let word = self.policy.word();
+            shared.note_control(|control, at| control.decided(word, Vec::new(), at));
             due = true;
+        }
+        if now < self.restart.begins_at() {
+            return;
         }
         let promises = promises(shared);
         let held: Vec<Held> = promises.iter().map(Promise::held).collect();
@@ -101,8 +113,26 @@ impl Steering {
             true => self.see(shared, &promises, elapsed_ns),
             false => Seen::default(),
         };
-        let given = self.controller.step(&self.held, &seen);
-        self.apply(shared, &promises, given);
+        match threads::contained(|| (self.step)(&mut self.controller, &self.held, &seen)) {
+            Ok(given) => self.apply(shared, &promises, given),
+            Err(what) => self.fail(shared, now, what),
+        }
+    }
+
+    /// The controller has panicked, so its state is worth nothing: the next one has none. Promises
+    /// may be what it fails of, so they are asked about again, too.
+    fn fail(&mut self, shared: &Shared, now: Nanos, what: String) {
+        self.controller = controller(self.policy, shared);
+        self.held.clear();
+        if self.restart.failed(now) {
+            tracing::error!(
+                policy = self.policy.word(),
+                "the controller failed; what it gave last stays in force, and it begins anew by \
+                 itself. Please report this. If ENTREMET EXPLAIN says that it fails again and \
+                 again, CONFIG SET entremet-control static, or another: {what}"
+            );
+        }
+        shared.note_control(|control, at| control.failed(what, at));
     }
 
     fn see(&mut self, shared: &Shared, promises: &[Promise], elapsed_ns: Nanos) -> Seen {
@@ -159,7 +189,8 @@ impl Steering {
             shares: shares(shared, &given),
             parts: parts_of,
         };
-        shared.controlled(self.policy, given.why);
+        let word = self.policy.word();
+        shared.note_control(|control, at| control.decided(word, given.why, at));
         if let Some(device) = shared.options.disk.stage() {
             let others = given.others[DEVICE];
             device.steer(given.permits[DEVICE], others, given.chunk_bytes);
@@ -285,6 +316,7 @@ fn controller(policy: Policy, shared: &Shared) -> Controller {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control::tests::promise;
     use crate::device::tests::options;
     use crate::shared::tests::shared;
 
@@ -303,5 +335,62 @@ mod tests {
         shared.options.disk.schedule(device);
         steering.look(&shared);
         believes(&steering, "seeks: false");
+    }
+
+    const S: Nanos = 1_000_000_000;
+
+    #[test]
+    fn a_controller_that_panics_leaves_what_it_gave_and_begins_anew() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let clock = stage::ManualClock::default();
+        let mut shared = shared(directory.path(), &["web"]);
+        shared.options.clock = Arc::new(clock.clone());
+        promise(&shared, 20_000_000);
+        let mut steering = Steering::new(&shared);
+        let margin = || {
+            let meters = shared.tenants.get("web").expect("there").meters();
+            meters.all()[0].due_at(HANDLERS, S)
+        };
+        let look_after = |steering: &mut Steering, s: Nanos| {
+            clock.advance(s * S);
+            steering.look(&shared);
+        };
+        look_after(&mut steering, 1);
+        let given = margin();
+        assert!(given.is_some());
+        steering.step = |_, _, _| panic!("it divides by nothing");
+        look_after(&mut steering, 1);
+        let last = shared.last_control();
+        let failure = last.failure.expect("it failed");
+        assert!(
+            failure.what.contains("divides by nothing"),
+            "{}",
+            failure.what
+        );
+        assert!(!failure.begun_anew);
+        look_after(&mut steering, 1);
+        look_after(&mut steering, 1);
+        assert_eq!(shared.last_control().failures, 2, "it waits for 2 s");
+        assert_eq!(margin(), given, "what it gave last is in force");
+        steering.step = |controller, held, seen| {
+            let new = Controller::new(Policy::Auto);
+            assert_eq!(
+                format!("{controller:?}"),
+                format!("{new:?}"),
+                "it has no memory"
+            );
+            controller.step(held, seen)
+        };
+        look_after(&mut steering, 1);
+        assert!(shared
+            .last_control()
+            .failure
+            .is_some_and(|failure| failure.begun_anew));
+        assert!(margin().is_some());
+        steering.step = Controller::step;
+        shared.tune(|tuning| tuning.control = Policy::Static);
+        look_after(&mut steering, 1);
+        assert!(shared.last_control().failure.is_none(), "that was another");
+        shared.engine.shutdown();
     }
 }

@@ -16,9 +16,14 @@ use crate::tenants::Tenant;
 /// What keeps promises, and what it did last.
 pub(super) fn control(shared: &Shared) -> ControlSnapshot {
     let last = shared.last_control();
+    let unix_s = (shared.options.wall_ms)() / 1_000;
+    let failure = last.failure.as_ref();
+    let waits = failure.is_some_and(|failure| !failure.begun_anew);
     ControlSnapshot {
         controller: last.policy.to_string(),
         changed_unix_s: last.unix_s,
+        failures: last.failures,
+        failure: waits.then(|| last.failure_line(unix_s)).flatten(),
         why: last.why,
     }
 }

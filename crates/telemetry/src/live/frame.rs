@@ -304,6 +304,7 @@ fn server(gauges: &Gauges, all: &Usage, cpu_s: f64, span_s: f64) -> ServerLive {
         rates: rates(all, span_s),
         device: server.device.clone(),
         device_doubt: server.device_doubt.clone(),
+        control_failure: server.control.failure.clone(),
     }
 }
 

@@ -124,6 +124,9 @@ pub struct ServerLive {
     /// Why the device is not scheduled, or may be at wrong prices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device_doubt: Option<String>,
+    /// How what keeps promises failed, until it begins anew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control_failure: Option<String>,
 }
 
 /// What was done per second.

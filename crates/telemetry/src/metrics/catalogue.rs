@@ -91,6 +91,8 @@ pub(super) const SERVER: &[Metric<Scrape>] = &[
     metric("entremet_commit_syncs_total", Counter, "syncs", "Syncs of tenants' logs to the disk.", |s| s.server.storage.syncs as f64),
     metric("entremet_commit_errors_total", Counter, "commits", "Group commits that failed; the tenant's writes are refused until one succeeds.", |s| s.server.storage.commit_errors as f64),
     metric("entremet_device_in_doubt", Gauge, "1 or 0", "1 while the device is not scheduled (yet), or by a profile made elsewhere; /api/server says why.", |s| f64::from(s.server.device_doubt.is_some())),
+    metric("entremet_control_failures_total", Counter, "failures", "Times that a controller of promises failed. What it gave last stays in force until it begins anew, after a second at first and half a minute in the end.", |s| s.server.control.failures as f64),
+    metric("entremet_control_failed", Gauge, "1 or 0", "1 while a controller that failed has not begun anew; /api/server says how it failed.", |s| f64::from(s.server.control.failure.is_some())),
     metric("entremet_engine_links", Gauge, "connections", "Connections to the engine behind this server, of all cores; 0 where data is kept here.", |s| s.engine_links().open as f64),
     metric("entremet_engine_links_apart", Gauge, "connections", "Those of them that one tenant has for itself at present, because it moves large values.", |s| s.engine_links().apart as f64),
     metric("entremet_engine_links_turned_total", Counter, "replies", "Large replies that nobody foresaw, so that one of those connections became their tenant's own.", |s| s.engine_links().turned as f64),

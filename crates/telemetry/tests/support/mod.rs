@@ -71,7 +71,11 @@ impl AdminSource for Fake {
             device_doubt: Some("the profile was made elsewhere".into()),
             engine_links: None,
             engine_replicas: None,
-            control: ControlSnapshot::default(),
+            control: ControlSnapshot {
+                failures: 1,
+                failure: Some("it divided by nothing".into()),
+                ..ControlSnapshot::default()
+            },
         }
     }
 

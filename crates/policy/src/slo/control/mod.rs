@@ -24,6 +24,7 @@ mod gear;
 mod giving;
 mod learnt;
 mod rates;
+mod restart;
 mod turn;
 
 pub use auto::{Auto, AutoOptions};
@@ -32,6 +33,7 @@ pub use drives::{permits_each, reserved_at};
 pub use fixed::Fixed;
 pub use frosting::{Frosting, FrostingOptions};
 pub use learnt::MarginOptions;
+pub use restart::Restart;
 pub use turn::{after, LateBy, Turn};
 
 use super::{Counts, Objective, Tail};

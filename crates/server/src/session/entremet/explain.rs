@@ -44,7 +44,9 @@ pub fn explained(shared: &Shared, tenant: &Tenant) -> Vec<String> {
     }
     if !tenant.meters().all().is_empty() {
         text.extend(super::admission::unfit(shared, &tenant.name));
-        text.push(control_line(&shared.last_control(), unix_s));
+        let control = shared.last_control();
+        text.push(control_line(&control, unix_s));
+        text.extend(control.failure_line(unix_s));
     }
     text
 }
