@@ -251,12 +251,17 @@ def test_whether_a_promise_fits_is_said_before_it_is_made(start):
         assert fits.startswith("does not fit: it is impossible, whatever else is promised: 99.9 % of such requests take up to "), checked
         assert any(line.startswith("the least that could be promised of it: 99.9 % within ") for line in checked), checked
         assert any("each a read of 4 KiB from the disk: none was seen yet" in line for line in checked), checked
+        takes = "what it would take: put is kept with 99.9 % within "
+        assert any(line.startswith(takes) and line.endswith(" (1.00 ms promised)") for line in checked), checked
         checked = said(*possible, "CHECK")
         assert any(line.startswith("fits beside 2 other promises") for line in checked), checked
         assert said(*impossible)[0].startswith("taken, though it does not fit: it is impossible")
         assert server.says("a promise was made that does not fit")
         explained = [line.decode() for line in wire.ask("ENTREMET", "EXPLAIN", "web")]
         assert any(line.startswith("the promise for put does not fit beside the others: ") for line in explained), explained
+        assert any(line.startswith(takes) for line in explained), explained
+        said_too = subprocess.run([SERVER, "explain", "web", "--admin", f"127.0.0.1:{server.admin_port}"], capture_output=True, text=True, timeout=30, check=True)
+        assert takes in said_too.stdout
         wire.ask("ENTREMET", "SLO", "DEL", "web", "put")
         assert wire.ask("CONFIG", "SET", "entremet-admission", "refuse") == b"OK"
         with pytest.raises(ServerError, match="ERR it does not fit: it is impossible"):

@@ -14,7 +14,9 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use policy::slo::admission::{admit, stand, Answer, Asked, Capacity, Demand, Drives, Lack, Work};
+use policy::slo::admission::{
+    admit, stand, takes, Answer, Asked, Capacity, Demand, Drives, Lack, Remedy, Work,
+};
 use policy::slo::{Latency, Objective};
 use proptest::prelude::*;
 
@@ -278,6 +280,32 @@ proptest! {
             prop_assert!(least_ns <= 10_000 || lack((least_ns as f64 * 0.98) as u64).is_some());
         }
     }
+
+    /// What is said to do does, as it is said, and is less of the promise that it names.
+    #[test]
+    fn with_what_it_takes_it_fits(capacity in any_capacity(), asked in any_set(), at in any::<prop::sample::Index>()) {
+        let own = at.index(asked.len());
+        prop_assume!(stand(&capacity, &asked).lacks[own].is_some());
+        for remedy in takes(&capacity, &asked, own, &[]) {
+            let (mut capacity, mut asked) = (capacity, asked.clone());
+            let (place, part) = match remedy {
+                Remedy::Rate(per_s) => (own, per_s / asked[own].demand.per_s),
+                Remedy::Other { place, per_s } => (place, per_s / asked[place].demand.per_s),
+                Remedy::Drives(_) | Remedy::AtMost(_) => (own, 1.0),
+            };
+            asked[place].demand.per_s *= part;
+            asked[place].objective.throughput_per_s.iter_mut().for_each(|rate| *rate *= part);
+            let before = asked[own].objective.latency.map(|latency| latency.at_most_ns);
+            match remedy {
+                Remedy::Drives(count) => capacity.drives.count = count,
+                Remedy::AtMost(ns) => asked[own].objective.latency.iter_mut().for_each(|latency| latency.at_most_ns = ns),
+                Remedy::Rate(_) | Remedy::Other { .. } => prop_assert!(part < 1.0, "{remedy:?}"),
+            }
+            prop_assert!(asked[own].objective.latency.map(|latency| latency.at_most_ns) >= before);
+            prop_assert!(asked[place].objective.importance <= asked[own].objective.importance);
+            prop_assert_eq!(stand(&capacity, &asked).lacks[own], None, "{:?}", remedy);
+        }
+    }
 }
 
 fn ns(word: &str) -> u64 {
@@ -318,6 +346,16 @@ fn told(answer: &Answer, names: &[String]) -> String {
     );
     if let Some(ns) = answer.least_ns {
         let _ = write!(text, "\n  the least: {:.1}ms", ns as f64 / 1e6);
+    }
+    if !answer.takes.is_empty() {
+        let each = answer.takes.iter().map(|remedy| match remedy {
+            Remedy::Rate(per_s) => format!("{per_s}/s"),
+            Remedy::AtMost(ns) => format!("{}ms", *ns as f64 / 1e6),
+            Remedy::Drives(count) => format!("{count} drives"),
+            Remedy::Other { place, per_s } => format!("{} {per_s}/s", names[*place]),
+        });
+        let each: Vec<String> = each.collect();
+        let _ = write!(text, "\n  it takes: {}", each.join(" or "));
     }
     if answer.after.kept.iter().any(|kept| *kept < 1.0) {
         let kept = names

@@ -16,7 +16,7 @@ const EVENT_BYTES: usize = 128;
 pub fn run(command: LatencyCommand, visit: &mut Visit<'_>) {
     match command {
         LatencyCommand::Doctor => {
-            let mut text = explained(visit.shared, visit.tenant).join("\n");
+            let mut text = explained(visit.shared, visit.tenant, visit.operator()).join("\n");
             text.push('\n');
             visit.reply().verbatim(&text);
         }

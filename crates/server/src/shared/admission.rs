@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use policy::cost::device::Op;
 use policy::slo::admission::{
-    admit, stand, Answer, Asked, Capacity, Demand, Drives, Standing, Work,
+    admit, stand, takes, Answer, Asked, Capacity, Demand, Drives, Remedy, Standing, Work,
 };
 use policy::slo::control::AutoOptions;
 use policy::Durability;
@@ -29,6 +29,14 @@ pub struct Party {
     pub asked: Asked,
     /// Whether such requests were seen; else they are taken to be small reads from the disk.
     pub seen: bool,
+}
+
+impl Party {
+    /// Whether the promise says of how many requests it is.
+    pub fn bounded(&self) -> bool {
+        let slo = &self.slo;
+        slo.contract_per_s.or(slo.throughput_per_s).is_some()
+    }
 }
 
 /// What would come of a promise.
@@ -65,6 +73,15 @@ impl Shared {
         let asked: Vec<Asked> = parties.iter().map(|party| party.asked).collect();
         let standing = stand(&capacity, &asked);
         Some((parties, standing))
+    }
+
+    /// With what the promise in that place would fit.
+    pub fn takes(&self, parties: &[Party], place: usize) -> Vec<Remedy> {
+        let Some(device) = self.options.disk.stage() else {
+            return Vec::new();
+        };
+        let asked: Vec<Asked> = parties.iter().map(|party| party.asked).collect();
+        takes(&self.capacity(device), &asked, place, &[])
     }
 
     /// Everything that was promised.

@@ -106,7 +106,7 @@ pub(super) fn explain(shared: &Shared, tenant: &Tenant) -> Explanation {
         words: slow_line(slow, unix_s),
     };
     Explanation {
-        lines: explained(shared, tenant),
+        lines: explained(shared, tenant, true),
         slowest: slowest.iter().map(request).collect(),
     }
 }

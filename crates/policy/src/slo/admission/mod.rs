@@ -14,10 +14,12 @@
 
 mod drive;
 mod due;
+mod takes;
 mod together;
 mod wait;
 
 pub use drive::{Drives, Work};
+pub use takes::{takes, Remedy};
 
 use super::Objective;
 use crate::cost::Nanos;
@@ -131,6 +133,8 @@ pub struct Answer {
     pub harmed: Vec<usize>,
     /// The least latency that could be promised in its place; `None`: none, or it promises none.
     pub least_ns: Option<Nanos>,
+    /// With what it would fit and break no promise, if it does not.
+    pub takes: Vec<Remedy>,
     /// The others as they are.
     pub before: Standing,
     /// The others and, last, the new one.
@@ -195,11 +199,20 @@ pub fn admit(capacity: &Capacity, present: &[Asked], new: &Asked) -> Answer {
     all.push(*new);
     let (before, after) = (stand(capacity, present), stand(capacity, &all));
     let lost = |place: &usize| before.lacks[*place].is_none() && after.lacks[*place].is_some();
+    let (lack, harmed) = (after.lacks[present.len()], (0..present.len()).filter(lost));
+    let harmed: Vec<usize> = harmed.collect();
+    let takes = match lack.is_none() && harmed.is_empty() {
+        true => Vec::new(),
+        false => takes(capacity, &all, present.len(), &harmed),
+    };
     Answer {
-        lack: after.lacks[present.len()],
+        lack,
         lack_alone: fit(capacity, &[*new], |_| 1.0).0[0],
-        harmed: (0..present.len()).filter(lost).collect(),
-        least_ns: least_ns(capacity, all),
+        harmed,
+        takes,
+        least_ns: least_ns(&all, present.len(), |all| {
+            fit(capacity, all, |_| 1.0).0[present.len()].is_none()
+        }),
         before,
         after,
     }
@@ -320,16 +333,17 @@ fn give_way(capacity: &Capacity, asked: &[Asked]) -> Vec<f64> {
     asked.iter().map(|one| part(high, one)).collect()
 }
 
-/// The least latency that can be promised in place of the last one's, to a hundredth.
-fn least_ns(capacity: &Capacity, mut all: Vec<Asked>) -> Option<Nanos> {
-    let last = all.len() - 1;
-    let latency = all[last].objective.latency?;
+/// The least latency that can be promised in place `own` with which all is as `fits` wants it, to a
+/// hundredth.
+fn least_ns(asked: &[Asked], own: usize, fits: impl Fn(&[Asked]) -> bool) -> Option<Nanos> {
+    let mut all = asked.to_vec();
+    let latency = all[own].objective.latency?;
     let mut fits = |at_most_ns: f64| {
-        all[last].objective.latency = Some(super::Latency {
+        all[own].objective.latency = Some(super::Latency {
             at_most_ns: at_most_ns as Nanos,
             ..latency
         });
-        fit(capacity, &all, |_| 1.0).0[last].is_none()
+        fits(&all)
     };
     let (mut low, mut high) = (SHORTEST_NS, LONGEST_NS);
     if fits(low) {

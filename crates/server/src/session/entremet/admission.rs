@@ -1,9 +1,12 @@
 //! Whether a promise fits, in words.
 
-use policy::slo::admission::{Lack, Standing};
+use policy::slo::admission::{Lack, Remedy, Standing};
+use policy::slo::Outcome;
+use settings::tenant::Slo;
 
 use super::time;
 use crate::shared::{Admitted, Party, Shared};
+use crate::tenants::Tenant;
 
 /// The first word tells a program.
 const FITS: &str = "fits";
@@ -47,29 +50,122 @@ pub fn told(shared: &Shared, admitted: Option<&Admitted>) -> Vec<String> {
             None => "no latency could be promised at this rate".into(),
         });
     }
+    if !answer.fits() {
+        let place = admitted.parties.len() - 1;
+        text.push(takes(
+            &admitted.parties,
+            place,
+            &answer.takes,
+            disks(shared),
+        ));
+    }
     text.extend(gives_way(&admitted.parties, &answer.after));
     text.push(reckoned(new));
     text
 }
 
-/// What of a tenant's promises does not fit beside all that is promised.
-pub fn unfit(shared: &Shared, tenant: &str) -> Vec<String> {
+/// What of a tenant's promises does not fit beside all that is promised, and what it would take.
+/// What others were promised is for operators.
+pub fn unfit(shared: &Shared, tenant: &Tenant, operator: bool) -> Vec<String> {
     let Some((parties, standing)) = shared.standing() else {
         return Vec::new();
     };
-    let own = parties
-        .iter()
-        .zip(standing.lacks.iter().zip(&standing.kept));
-    let own = own.filter(|(party, _)| party.tenant == tenant);
-    let unfit = own.filter_map(|(party, (lack, kept))| {
-        let lack = lacks(party, &(*lack)?);
+    let mut text = Vec::new();
+    let all = standing.lacks.iter().zip(&standing.kept);
+    for (place, (lack, kept)) in all.enumerate() {
+        let party = &parties[place];
+        if party.tenant != tenant.name {
+            continue;
+        }
         let of = party.slo.of();
-        Some(format!(
-            "the promise for {of} does not fit beside the others: {lack}; {:.0} % of it can be aimed at",
+        let Some(lack) = lack else {
+            if missed(tenant, &party.slo) {
+                let reckoned = reckoned(party);
+                text.push(format!(
+                    "the promise for {of} was missed and fits beside the others: {reckoned}"
+                ));
+            }
+            continue;
+        };
+        text.push(format!(
+            "the promise for {of} does not fit beside the others: {}; {:.0} % of it can be aimed at",
+            lacks(party, lack),
             100.0 * kept
-        ))
+        ));
+        let mut remedies = shared.takes(&parties, place);
+        remedies.retain(|remedy| operator || !matches!(remedy, Remedy::Other { .. }));
+        text.push(takes(&parties, place, &remedies, disks(shared)));
+        text.push(reckoned(party));
+    }
+    text
+}
+
+/// In the last window that is over.
+fn missed(tenant: &Tenant, slo: &Slo) -> bool {
+    let meters = tenant.meters();
+    let meter = meters.all().iter().find(|meter| meter.slo() == slo);
+    meter.is_some_and(|meter| {
+        let record = meter.record.lock();
+        let last = record.windows().next_back();
+        last.is_some_and(|last| last.outcome == Outcome::Missed)
+    })
+}
+
+fn disks(shared: &Shared) -> usize {
+    let stage = shared.options.disk.stage();
+    stage.map_or(0, |stage| stage.drives())
+}
+
+/// With what a promise would fit, each by itself.
+fn takes(parties: &[Party], place: usize, remedies: &[Remedy], disks: usize) -> String {
+    let own = &parties[place];
+    let each = remedies.iter().map(|remedy| match remedy {
+        Remedy::Rate(per_s) => {
+            let asked = own.asked.demand.per_s;
+            let now = match own.bounded() {
+                true => "promised",
+                false => "asked for lately",
+            };
+            format!("for up to {}/s ({}/s {now})", rate(*per_s), rate(asked))
+        }
+        Remedy::AtMost(ns) => {
+            let at_most_ns = own.slo.at_most_ns.unwrap_or_default();
+            let [then, now] = [*ns, at_most_ns].map(|ns| time(ns as f64));
+            format!(
+                "with {} % within {then} ({now} promised)",
+                own.slo.percentile
+            )
+        }
+        Remedy::Drives(count) => format!("with {count} disks of this kind ({disks} now)"),
+        Remedy::Other { place, per_s } => {
+            let other = &parties[*place];
+            let (whose, of) = (&other.tenant, other.slo.of());
+            let now = other.asked.demand.per_s;
+            match *per_s > 0.0 {
+                true => format!(
+                    "if {whose} gave up {}/s of the {}/s for {of}",
+                    rate(now - per_s),
+                    rate(now)
+                ),
+                false => format!("if {whose} were promised nothing for {of}"),
+            }
+        }
     });
-    unfit.collect()
+    let each: Vec<String> = each.collect();
+    let of = own.slo.of();
+    match each.is_empty() {
+        true => format!("neither less of it, nor more disks, would do for {of}"),
+        false => format!("what it would take: {of} is kept {}", each.join(", or ")),
+    }
+}
+
+/// A rate as a person reads it: small ones with what makes them differ from nothing.
+fn rate(per_s: f64) -> String {
+    match per_s {
+        per_s if per_s < 1.0 => format!("{per_s:.2}"),
+        per_s if per_s < 10.0 => format!("{per_s:.1}"),
+        per_s => format!("{per_s:.0}"),
+    }
 }
 
 fn new(admitted: &Admitted) -> &Party {
@@ -155,9 +251,9 @@ fn gives_way(parties: &[Party], standing: &Standing) -> Option<String> {
 fn reckoned(party: &Party) -> String {
     let demand = &party.asked.demand;
     let rate = format!("reckoned with {:.0} requests/s", demand.per_s);
-    let whose = match party.slo.contract_per_s.or(party.slo.throughput_per_s) {
-        Some(_) => "as promised",
-        None => "as lately; a contract would bound them",
+    let whose = match party.bounded() {
+        true => "as promised",
+        false => "as lately; a contract would bound them",
     };
     match party.seen {
         true => format!(
@@ -166,5 +262,65 @@ fn reckoned(party: &Party) -> String {
             demand.work.ios
         ),
         false => format!("{rate} ({whose}), each a read of 4 KiB from the disk: none was seen yet"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use policy::slo::admission::{Asked, Demand, Work};
+    use settings::tenant::SloClass;
+
+    fn party(tenant: &str, class: SloClass, contract_per_s: Option<f64>, per_s: f64) -> Party {
+        let slo = Slo {
+            class,
+            at_most_ns: Some(20_000_000),
+            contract_per_s,
+            ..Slo::default()
+        };
+        Party {
+            tenant: tenant.into(),
+            asked: Asked {
+                objective: slo.objective(),
+                demand: Demand {
+                    per_s,
+                    missing: 0.25,
+                    work: Work {
+                        ios: 1.0,
+                        moved_ns: 0.0,
+                    },
+                },
+            },
+            slo,
+            seen: true,
+        }
+    }
+
+    #[test]
+    fn what_it_would_take_is_said_with_what_is_now() {
+        let parties = [
+            party("web", SloClass::Get, Some(1_500.0), 1_500.0),
+            party("batch", SloClass::Scan, None, 600.0),
+        ];
+        let other = |per_s| Remedy::Other { place: 1, per_s };
+        let said = |place: usize, remedies: &[Remedy]| takes(&parties, place, remedies, 1);
+        assert_eq!(
+            said(0, &[Remedy::Rate(1_100.0), Remedy::AtMost(31_000_000), Remedy::Drives(3), other(300.0)]),
+            "what it would take: get is kept for up to 1100/s (1500/s promised), or with 99 % within \
+             31.00 ms (20.00 ms promised), or with 3 disks of this kind (1 now), or if batch gave up \
+             300/s of the 600/s for scan"
+        );
+        assert_eq!(
+            said(0, &[other(0.0)]),
+            "what it would take: get is kept if batch were promised nothing for scan"
+        );
+        assert_eq!(
+            said(1, &[Remedy::Rate(0.25)]),
+            "what it would take: scan is kept for up to 0.25/s (600/s asked for lately)"
+        );
+        assert_eq!(
+            said(1, &[]),
+            "neither less of it, nor more disks, would do for scan"
+        );
     }
 }

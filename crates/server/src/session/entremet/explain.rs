@@ -15,12 +15,13 @@ pub fn explain(visit: &mut Visit<'_>) {
     let Some(tenant) = super::named(visit, 2) else {
         return;
     };
-    let text = explained(visit.shared, &tenant);
+    let text = explained(visit.shared, &tenant, visit.operator());
     lines(&mut visit.reply(), &text);
 }
 
 /// Where the time of a tenant's requests went: its share in a line, and a line for each class.
-pub fn explained(shared: &Shared, tenant: &Tenant) -> Vec<String> {
+/// Operators are told what others were promised, where that is in the way.
+pub fn explained(shared: &Shared, tenant: &Tenant, operator: bool) -> Vec<String> {
     let settings = tenant.settings();
     let mut text = vec![share_line(
         &tenant.name,
@@ -43,7 +44,7 @@ pub fn explained(shared: &Shared, tenant: &Tenant) -> Vec<String> {
         text.extend(promise_lines(meter, now, unix_s));
     }
     if !tenant.meters().all().is_empty() {
-        text.extend(super::admission::unfit(shared, &tenant.name));
+        text.extend(super::admission::unfit(shared, tenant, operator));
         let control = shared.last_control();
         text.push(control_line(&control, unix_s));
         text.extend(control.failure_line(unix_s));
