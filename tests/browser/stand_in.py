@@ -81,6 +81,22 @@ def delays():
     return [{"tenant": tenant, "workload": workload, "class": "get", "looked_at": 40, "line": "device", "behind": behind, "mean_ms": ms} for tenant, workload, behind, ms in rows]
 
 
+def attainment(now_s):
+    """Two promises as /api/attainment/{name} tells them: one is missed for ten minutes, and overdrawn, the other is of a rate."""
+
+    def step(at_s, missed, late):
+        return {"at_ms": at_s * 1000, "windows_met": 6 - missed, "windows_missed": missed, "windows_without_data": 0, "requests": 1000, "requests_late": late}
+
+    minutes = [now_s // 60 * 60 - 60 * ago for ago in range(59, -1, -1)]
+    days = [now_s // 21600 * 21600 - 21600 * ago for ago in range(119, -1, -1)]
+    hour = [step(at_s, *((4, 90) if 30 <= place < 40 else (0, 2))) for place, at_s in enumerate(minutes)]
+    late = [step(at_s, 1 if place % 17 == 3 else 0, 4) for place, at_s in enumerate(days)]
+    return [
+        {"workload": "pages", "class": "get", "percentile": 99.0, "hour": hour, "days": late},
+        {"workload": None, "class": "scan", "percentile": None, "hour": hour[20:], "days": late[100:]},
+    ]
+
+
 # As /api/live/{name} tells them: also what the page has never heard of.
 SETTINGS = [
     {"key": "weight", "value": "2.5", "text": "2.5", "default": False, "set_at_run_time": True, "effect": "Its share."},
@@ -133,7 +149,7 @@ class StandIn:
         self.silent, self.streams = False, True
         self.state, self.reason = "ready", None
         self.device, self.doubt, self.control_failure = None, None, None
-        self.cluster = None
+        self.cluster, self.attainment, self.explained = None, [], []
         self.past = []
         self.newcomers = tenant("(newcomers)")
         self.stopped = threading.Event()
@@ -197,6 +213,10 @@ class _Handler(BaseHTTPRequestHandler):
             self.answer((WEB / name).read_bytes() if name else b"", TYPES[name.rsplit(".", 1)[-1]] if name else "text/plain", 200 if name else 404)
         elif path == "/api/delays":
             self.answer(json.dumps(delays()).encode(), "application/json")
+        elif path.startswith("/api/explain/"):
+            self.answer(json.dumps({"lines": server.explained, "slowest": []}).encode(), "application/json")
+        elif path.startswith("/api/attainment/"):
+            self.answer(json.dumps(server.attainment).encode(), "application/json")
         elif path.startswith("/api/cluster"):
             self.answer(json.dumps(server.cluster).encode(), "application/json")
         elif path == "/api/history":

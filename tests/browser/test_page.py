@@ -5,7 +5,7 @@ import time
 import pytest
 from browser.conftest import DESK, PHONE, prefer, size
 from browser.page import ENTER, ESCAPE, TAB, Page
-from browser.stand_in import cluster, device, stage, tenant
+from browser.stand_in import attainment, cluster, device, stage, tenant
 
 from harness.waiting import eventually
 
@@ -64,6 +64,26 @@ def test_promises_are_held_against_what_was_measured_and_who_delays_whom_is_show
         assert part in text, text
     size(browser, PHONE)
     assert page.overflow() == 0
+
+
+def test_how_promises_were_kept_is_drawn_and_the_tenant_is_explained_in_words(browser, stand_in):
+    server = stand_in([tenant("web", rate=900.0, got=60, entitled=50)])
+    server.attainment, server.explained = attainment(int(time.time())), ["web: weight 6", "what it would take: get is kept for up to 1100/s"]
+    page = Page(browser, server.url, "#/tenant/web")
+    titles = ["Windows kept, last hour, %", "Error budget left, last hour, %", "Windows kept, 30 days, %", "Error budget left, 30 days, %"]
+    for title in titles:
+        label = title.removesuffix(", %")
+        eventually(lambda label=label: title in (page.text(f"[aria-label='{label}'] .plot-title") or ""), what=label)
+    named = page.js("return [...document.querySelectorAll(\"[aria-label='Windows kept, last hour'] .plot-name\")].map(one => one.textContent)")
+    assert named == ["get of pages", "scan"]
+    named = page.js("return [...document.querySelectorAll(\"[aria-label='Error budget left, last hour'] .plot-name\")].map(one => one.textContent)")
+    assert named == ["get of pages"], "a rate has no requests that may be late"
+    eventually(lambda: "up to 1100/s" in (page.text("[aria-label='In words']") or ""))
+    eventually(lambda: "request" in (page.text("[aria-label='Permits in use']") or ""))
+    for width in (None, PHONE):
+        if width:
+            size(browser, width)
+        assert page.overflow() == 0
 
 
 def test_a_controller_that_failed_is_told_of(browser, stand_in):

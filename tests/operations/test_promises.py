@@ -262,6 +262,9 @@ def test_whether_a_promise_fits_is_said_before_it_is_made(start):
         assert any(line.startswith(takes) for line in explained), explained
         said_too = subprocess.run([SERVER, "explain", "web", "--admin", f"127.0.0.1:{server.admin_port}"], capture_output=True, text=True, timeout=30, check=True)
         assert takes in said_too.stdout
+        attained = {one["class"]: one for one in answer(server, "/api/attainment/web")}
+        eventually(lambda: any(one["hour"] and one["days"] for one in answer(server, "/api/attainment/web")), 20, "a window is over")
+        assert attained.keys() == {"get", "put", "any"} and attained["put"]["percentile"] == 99.9
         wire.ask("ENTREMET", "SLO", "DEL", "web", "put")
         assert wire.ask("CONFIG", "SET", "entremet-admission", "refuse") == b"OK"
         with pytest.raises(ServerError, match="ERR it does not fit: it is impossible"):

@@ -1,8 +1,10 @@
 // One tenant's page: what it does, its settings, where its time goes, who else is there.
 
+import { Attainment } from "./attainment.js";
 import { TenantCluster } from "./cluster.js";
 import { TenantDevice } from "./device.js";
 import { h, write } from "./dom.js";
+import { Explained } from "./explained.js";
 import { span } from "./overview.js";
 import { pairs } from "./pairs.js";
 import { Promises, targets } from "./promises.js";
@@ -47,13 +49,15 @@ export class TenantPage {
     this.times = [];
     this.badges = h("span.badges");
     this.figures = h("dl.figures", { "aria-label": "In the last seconds" });
-    this.places = ["Rate", "Latency", "Share", "Time of a mean request"].map((title) => h("section.panel.plot-panel", { "aria-label": title }));
+    this.places = ["Rate", "Latency", "Share", "Time of a mean request", "Permits in use", "Mean wait"].map((title) => h("section.panel.plot-panel", { "aria-label": title }));
     this.bar = h("div.stack", { role: "img" });
     this.parts = h("dl.parts");
     this.classes = h("tbody");
     this.settings = h("dl.pairs");
     this.held = h("dl.pairs");
     this.promises = new Promises();
+    this.attainment = new Attainment(name);
+    this.explained = new Explained(name);
     this.device = new TenantDevice();
     this.cluster = new TenantCluster(name);
     this.stages = h("tbody");
@@ -65,8 +69,10 @@ export class TenantPage {
     this.content = h(
       "div.page-content", {},
       this.figures,
-      h("div.plots.four", {}, ...this.places),
+      h("div.plots", {}, ...this.places),
       this.promises.element,
+      this.attainment.element,
+      this.explained.element,
       panel("Where its time goes", this.bar, this.parts),
       panel("Classes", h("div.scroll", { tabindex: "0", role: "region", "aria-label": "Classes" }, h("table", { "aria-label": "Classes" }, h("thead", {}, h("tr", {}, ...heads)), this.classes))),
       h("div.columns", {},
@@ -91,7 +97,7 @@ export class TenantPage {
     badges(this.badges, live);
     this.tellFigures(live);
     this.tellTime(time);
-    this.times.push({ at: detail.at_ms / 1000, time });
+    this.times.push({ at: detail.at_ms / 1000, time, stages: live.stages });
     this.times.splice(0, this.times.length - FRAMES_MAX);
     fill(this.classes, detail.classes.map((one) => CLASS_COLUMNS.map(([, , text]) => text(one))), "No request in the last seconds.");
     fill(this.stages, live.stages.map((one) => [one.stage, number(one.asked_per_s), number(one.admitted_per_s), ms(one.wait_mean_ms), number(one.permits_busy), rare(one.waiting)]), "It was never let through.");
@@ -142,6 +148,14 @@ export class TenantPage {
     return parts.filter((part) => part.total > 0).sort((a, b) => b.total - a.total).slice(0, DRAWN_MAX).sort((a, b) => a.place - b.place);
   }
 
+  // A line for each stage that it was let through since the page was opened.
+  atStages(of) {
+    const at = this.times.map((one) => one.at);
+    const names = ["request", "handler", "device"];
+    const lines = names.map((name, look) => ({ name, look, x: at, y: this.times.map((one) => of(one.stages.find((stage) => stage.stage === name) ?? {}) ?? null) }));
+    return lines.filter((line) => line.y.some((value) => value !== null));
+  }
+
   draw(tenant) {
     const x = this.history.times();
     const line = (name, field, look) => ({ name, look, x, y: this.history.series(this.name, field) });
@@ -157,6 +171,10 @@ export class TenantPage {
       { title: "Share, %", y: { label: "share", unit: "%", min: 0 }, series: [line("got", "got", 0), line("entitled to", "entitled", 4)] },
       { title: "Time of a mean request, ms", y: { label: "time", unit: "ms", min: 0 }, series: this.drawnParts().map(({ short, place }) => ({ name: short, look: PART_LOOKS[place] % 8, x: at, y: this.times.map((one) => one.time.parts[place].mean_ms) })), x: { label: "time", scale: "time", ...span(x) } },
     ];
+    specs.push(
+      { title: "Permits in use", y: { label: "permits", min: 0 }, series: this.atStages((stage) => stage.permits_busy) },
+      { title: "Mean wait, ms", y: { label: "wait", unit: "ms", scale: "log" }, series: this.atStages((stage) => stage.wait_mean_ms) },
+    );
     this.plots ??= [];
     specs.forEach((spec, place) => {
       if (this.plots[place]) this.plots[place].update({ ...base, ...spec });
@@ -168,6 +186,8 @@ export class TenantPage {
     for (const plot of this.plots ?? []) plot.destroy();
     this.plots = undefined;
     this.cluster.leave();
+    this.attainment.leave();
+    this.explained.leave();
   }
 }
 

@@ -6,6 +6,7 @@ import test from "node:test";
 import vm from "node:vm";
 
 import { HOUR_MS, History, Looks, SPAN_MS, isIdle, rows } from "../dashboard/state.js";
+import { budget, kept } from "../dashboard/attainment.js";
 import { bytes, duration, ms, percent, rare } from "../dashboard/text.js";
 
 for (const name of ["plot-marks.js", "plot.js"]) vm.runInThisContext(readFileSync(new URL(`../${name}`, import.meta.url), "utf8"));
@@ -123,4 +124,13 @@ test("numbers read as people say them", () => {
   assert.deepEqual([ms(0.0004), ms(0.0456), ms(1234.5), ms(null)], ["<0.001", "0.0456", "1235", "–"]);
   assert.deepEqual([bytes(0), bytes(1023), bytes(1536), bytes(2 ** 31)], ["0 B", "1023 B", "1.5 KiB", "2 GiB"]);
   assert.deepEqual([duration(0), duration(59), duration(3600), duration(90061)], ["0 s", "59 s", "1 h", "1 d 1 h"]);
+});
+
+test("a promise's windows and error budget are drawn as the table counts them", () => {
+  const step = (windows_met, windows_missed, requests, requests_late) => ({ windows_met, windows_missed, requests, requests_late });
+  const steps = [step(6, 0, 400, 1), step(0, 0, 0, 0), step(3, 1, 600, 4)];
+  assert.deepEqual(kept(steps), [100, null, 75], "where nothing was asked nothing is drawn");
+  assert.deepEqual(budget(steps, 99).map(Math.round), [90, 90, 50], "of the ten that may be late");
+  assert.deepEqual(budget(steps, null), [null, null, null], "a rate has none");
+  assert.deepEqual(budget([step(0, 1, 10, 10)], 99), [-100], "an overdrawn one does not press the others flat");
 });

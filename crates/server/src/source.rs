@@ -14,8 +14,8 @@ use policy::{Nanos, PrincipalId};
 use settings::tenant::{Setting, SETTINGS};
 use telemetry::{
     Capacities, ClusterView, Connections, EngineLinks, EngineReplicas, Explanation, LargestTurn,
-    Logins, Memory, PrincipalSnapshot, ProcessUsage, ServerSnapshot, StageKind, StageSnapshot,
-    State, Storage, TenantDevice, TenantSetting, TenantSnapshot, TenantStage,
+    Logins, Memory, PrincipalSnapshot, ProcessUsage, PromiseAttainment, ServerSnapshot, StageKind,
+    StageSnapshot, State, Storage, TenantDevice, TenantSetting, TenantSnapshot, TenantStage,
 };
 
 use crate::shared::{Phase, Posted, Seen, Shared};
@@ -301,6 +301,12 @@ impl telemetry::AdminSource for Source {
     fn explain(&self, tenant: &str) -> Option<Explanation> {
         let tenant = self.shared.tenants.get(tenant)?;
         Some(promise::explain(&self.shared, &tenant))
+    }
+
+    fn attainment(&self, tenant: &str) -> Option<Vec<PromiseAttainment>> {
+        let tenant = self.shared.tenants.get(tenant)?;
+        let unix_s = (self.shared.options.wall_ms)() / 1_000;
+        Some(promise::attainment(&tenant, unix_s))
     }
 
     fn newcomers(&self) -> TenantSnapshot {

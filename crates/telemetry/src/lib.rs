@@ -47,8 +47,8 @@ pub use model::{
 pub use parts::{Part, PartWords, TimeParts, PARTS};
 pub use process::ProcessUsage;
 pub use promise::{
-    Delay, DelayRow, Explanation, LateTime, PromiseKept, PromiseSnapshot, PromiseWindow,
-    SlowRequest,
+    Delay, DelayRow, Explanation, LateTime, PromiseAttainment, PromiseKept, PromiseSnapshot,
+    PromiseStep, PromiseWindow, SlowRequest,
 };
 pub use recorder::{Limit, Recorder, Request};
 pub use registry::Registry;

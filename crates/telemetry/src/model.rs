@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cluster::ClusterView;
 use crate::device::{DeviceSnapshot, TenantDevice};
-use crate::promise::{Explanation, PromiseSnapshot};
+use crate::promise::{Explanation, PromiseAttainment, PromiseSnapshot};
 use crate::shares::Capacities;
 use crate::upstream::{EngineLinks, EngineReplicas};
 
@@ -24,6 +24,8 @@ pub trait AdminSource: Send + Sync + 'static {
     fn settings(&self, tenant: &str) -> Vec<TenantSetting>;
     /// Where the time of a tenant's requests goes, and why; `None` if there is no such tenant.
     fn explain(&self, tenant: &str) -> Option<Explanation>;
+    /// How well a tenant's promises were kept, step by step; `None` if there is no such tenant.
+    fn attainment(&self, tenant: &str) -> Option<Vec<PromiseAttainment>>;
     /// Connections that speak for no tenant yet, as if they were one's: they take their turns and
     /// use the server like a tenant. No tenant has its name.
     fn newcomers(&self) -> TenantSnapshot;

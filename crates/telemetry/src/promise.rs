@@ -169,3 +169,35 @@ pub struct PromiseKept {
     /// What is left of the requests that may be late, percent; below 0: more were.
     pub budget_left_percent: Option<f64>,
 }
+
+/// One promise of `GET /api/attainment/{name}`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PromiseAttainment {
+    /// As in [`PromiseSnapshot::workload`].
+    pub workload: Option<String>,
+    /// As in [`PromiseSnapshot::class`].
+    pub class: String,
+    /// As in [`PromiseSnapshot::percentile`].
+    pub percentile: Option<f64>,
+    /// The last hour by the minute, the oldest first. Steps in which no window ended are left out.
+    pub hour: Vec<PromiseStep>,
+    /// The last 30 days by six hours.
+    pub days: Vec<PromiseStep>,
+}
+
+/// How well it was kept in some time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PromiseStep {
+    /// When that began, milliseconds since 1970.
+    pub at_ms: u64,
+    /// As in [`PromiseKept::windows_met`].
+    pub windows_met: u64,
+    /// As in [`PromiseKept::windows_missed`].
+    pub windows_missed: u64,
+    /// As in [`PromiseKept::windows_without_data`].
+    pub windows_without_data: u64,
+    /// Requests within the contract.
+    pub requests: u64,
+    /// Of these, late.
+    pub requests_late: u64,
+}

@@ -53,6 +53,7 @@ fn the_admin_page_names_every_field() {
         "/api/stages",
         "/api/delays",
         "/api/explain/web",
+        "/api/attainment/web",
         "/api/cluster/web",
         "/api/nothing",
     ] {

@@ -100,6 +100,22 @@ impl History {
         self.hours.iter().map(|(hour, bucket)| (*hour, bucket))
     }
 
+    /// By minute since the Unix epoch, rising: those of the last hour.
+    pub fn last_minutes(&self, unix_s: u64) -> impl Iterator<Item = (u64, &Bucket)> {
+        let minutes = from(&self.minutes, unix_s / 60, MINUTES_KEPT);
+        minutes.map(|(minute, bucket)| (*minute, bucket))
+    }
+
+    /// So many hours each, by the first of them since the Unix epoch, rising: those of the last 30
+    /// days.
+    pub fn last_hours(&self, unix_s: u64, each: u64) -> BTreeMap<u64, Bucket> {
+        let mut steps: BTreeMap<u64, Bucket> = BTreeMap::new();
+        for (hour, bucket) in from(&self.hours, unix_s / 3_600, HOURS_KEPT) {
+            steps.entry(hour - hour % each).or_default().add(bucket);
+        }
+        steps
+    }
+
     /// Takes over what was counted in an hour before the server started.
     pub fn remember(&mut self, hour: u64, bucket: Bucket) {
         self.hours.entry(hour).or_default().add(&bucket);
@@ -116,9 +132,17 @@ fn keep(buckets: &mut BTreeMap<u64, Bucket>, now: u64, kept: u64) {
 
 fn sum(buckets: &BTreeMap<u64, Bucket>, now: u64, kept: u64) -> Bucket {
     let mut all = Bucket::default();
-    let from = (now + 1).saturating_sub(kept);
-    buckets.range(from..).for_each(|(_, one)| all.add(one));
+    from(buckets, now, kept).for_each(|(_, one)| all.add(one));
     all
+}
+
+/// The last ones.
+fn from(
+    buckets: &BTreeMap<u64, Bucket>,
+    now: u64,
+    kept: u64,
+) -> impl Iterator<Item = (&u64, &Bucket)> {
+    buckets.range((now + 1).saturating_sub(kept)..)
 }
 
 #[cfg(test)]
@@ -147,6 +171,11 @@ mod tests {
         let (hour, days) = (history.last_hour(119 * 60), history.last_30_days(119 * 60));
         assert_eq!((hour.met, hour.missed, hour.requests), (60, 0, 600));
         assert_eq!((days.met, days.missed, days.late), (60, 60, 120));
+        let minutes: Vec<u64> = history.last_minutes(119 * 60).map(|(at, _)| at).collect();
+        assert_eq!(minutes, (60..120).collect::<Vec<_>>());
+        let hours = history.last_hours(119 * 60, 6);
+        assert_eq!((hours.len(), hours[&0].requests), (1, 1_200));
+        assert_eq!(history.last_hours(119 * 60, 1)[&1].met, 60);
         let later = 119 * 60 + HOURS_KEPT * 3_600;
         assert_eq!(history.last_30_days(later), Bucket::default());
         history.count(2 * later, Outcome::Met, &counts(1, 0));

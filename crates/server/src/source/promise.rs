@@ -1,11 +1,13 @@
 //! What the admin address shows of promises.
 
+use std::sync::Arc;
+
 use policy::slo::Budget;
 use policy::words::Words;
 use policy::Nanos;
 use telemetry::{
-    ControlSnapshot, Delay, Explanation, LateTime, PartSpent, PromiseKept, PromiseSnapshot,
-    PromiseWindow, SlowRequest, TimeParts,
+    ControlSnapshot, Delay, Explanation, LateTime, PartSpent, PromiseAttainment, PromiseKept,
+    PromiseSnapshot, PromiseStep, PromiseWindow, SlowRequest, TimeParts,
 };
 
 use crate::session::{explained, slow_line};
@@ -108,6 +110,44 @@ pub(super) fn explain(shared: &Shared, tenant: &Tenant) -> Explanation {
     Explanation {
         lines: explained(shared, tenant, true),
         slowest: slowest.iter().map(request).collect(),
+    }
+}
+
+/// 30 days are so many points in a plot, 6 h each.
+const STEP_HOURS: u64 = 6;
+
+/// How well a tenant's promises were kept, step by step.
+pub(super) fn attainment(tenant: &Tenant, unix_s: u64) -> Vec<PromiseAttainment> {
+    let meters = tenant.meters();
+    let of = |meter: &Arc<Meter>| {
+        let record = meter.record.lock();
+        let minutes = record.history.last_minutes(unix_s);
+        let hours = record.history.last_hours(unix_s, STEP_HOURS);
+        PromiseAttainment {
+            workload: meter.slo().workload.clone(),
+            class: meter.slo().class.word().to_string(),
+            percentile: meter.objective().latency.map(|latency| latency.percentile),
+            hour: minutes
+                .map(|(minute, bucket)| step(minute * 60, bucket))
+                .collect(),
+            days: hours
+                .iter()
+                .map(|(hour, bucket)| step(hour * 3_600, bucket))
+                .collect(),
+        }
+    };
+    meters.all().iter().map(of).collect()
+}
+
+fn step(unix_s: u64, bucket: &Bucket) -> PromiseStep {
+    let attainment = bucket.attainment();
+    PromiseStep {
+        at_ms: unix_s * 1_000,
+        windows_met: attainment.met,
+        windows_missed: attainment.missed,
+        windows_without_data: attainment.no_data,
+        requests: bucket.requests,
+        requests_late: bucket.late,
     }
 }
 

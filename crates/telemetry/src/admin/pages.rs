@@ -48,6 +48,8 @@ const FILES: &[File] = &[
     file!("cluster.js", SCRIPT, "dashboard/cluster.js"),
     file!("device.js", SCRIPT, "dashboard/device.js"),
     file!("pairs.js", SCRIPT, "dashboard/pairs.js"),
+    file!("attainment.js", SCRIPT, "dashboard/attainment.js"),
+    file!("explained.js", SCRIPT, "dashboard/explained.js"),
     file!("promises.js", SCRIPT, "dashboard/promises.js"),
     file!("keys.js", SCRIPT, "dashboard/keys.js"),
 ];

@@ -38,6 +38,7 @@ pub(super) fn router(shared: Arc<Shared>, guard: Arc<Guard>) -> Router {
         .route("/api/cluster", get(cluster))
         .route("/api/cluster/{name}", get(cluster_tenant))
         .route("/api/explain/{name}", get(explain))
+        .route("/api/attainment/{name}", get(attainment))
         .route("/api/stages", get(stages))
         .route("/api/history", get(history))
         .route("/api/live", get(events::live))
@@ -109,6 +110,13 @@ async fn explain(Extract(shared): Source, Path(name): Path<String>) -> Response 
     match shared.source.explain(&name) {
         Some(explanation) => Json(explanation).into_response(),
         None => no_such_tenant(&name, format!("/api/explain/{name}")),
+    }
+}
+
+async fn attainment(Extract(shared): Source, Path(name): Path<String>) -> Response {
+    match shared.source.attainment(&name) {
+        Some(promises) => Json(promises).into_response(),
+        None => no_such_tenant(&name, format!("/api/attainment/{name}")),
     }
 }
 

@@ -78,6 +78,10 @@ impl AdminSource for Said {
         None
     }
 
+    fn attainment(&self, _: &str) -> Option<Vec<crate::promise::PromiseAttainment>> {
+        None
+    }
+
     fn newcomers(&self) -> TenantSnapshot {
         TenantSnapshot {
             name: "(newcomers)".into(),

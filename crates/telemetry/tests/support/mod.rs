@@ -12,10 +12,10 @@ use telemetry::admin::{start, Access, AdminHandle, AdminOptions};
 use telemetry::{
     AdminSource, Capacities, CertificateSnapshot, Class, ClusterMove, ClusterNode, ClusterTenant,
     ClusterView, Connections, ControlSnapshot, Delay, DeviceOperation, DeviceSnapshot, DeviceUse,
-    Explanation, LateTime, Logins, Memory, PartSpent, PrincipalSnapshot, PromiseKept,
-    PromiseSnapshot, PromiseWindow, Registry, Request, RequestCost, ServerSnapshot, SlowRequest,
-    StageSnapshot, State, Storage, TenantAtNode, TenantDevice, TenantSetting, TenantSnapshot,
-    TenantStage,
+    Explanation, LateTime, Logins, Memory, PartSpent, PrincipalSnapshot, PromiseAttainment,
+    PromiseKept, PromiseSnapshot, PromiseStep, PromiseWindow, Registry, Request, RequestCost,
+    ServerSnapshot, SlowRequest, StageSnapshot, State, Storage, TenantAtNode, TenantDevice,
+    TenantSetting, TenantSnapshot, TenantStage,
 };
 
 /// Says what a server might say.
@@ -126,6 +126,16 @@ impl AdminSource for Fake {
             slowest: vec![slow],
         };
         (tenant == "web").then(told)
+    }
+
+    fn attainment(&self, tenant: &str) -> Option<Vec<PromiseAttainment>> {
+        let told = || PromiseAttainment {
+            class: "get".into(),
+            hour: vec![PromiseStep::default()],
+            days: vec![PromiseStep::default()],
+            ..PromiseAttainment::default()
+        };
+        (tenant == "web").then(|| vec![told()])
     }
 
     fn newcomers(&self) -> TenantSnapshot {
