@@ -297,7 +297,10 @@ proptest! {
             asked[place].objective.throughput_per_s.iter_mut().for_each(|rate| *rate *= part);
             let before = asked[own].objective.latency.map(|latency| latency.at_most_ns);
             match remedy {
-                Remedy::Drives(count) => capacity.drives.count = count,
+                Remedy::Drives(count) => {
+                    capacity.handlers = capacity.handlers * count / capacity.drives.count;
+                    capacity.drives.count = count;
+                }
                 Remedy::AtMost(ns) => asked[own].objective.latency.iter_mut().for_each(|latency| latency.at_most_ns = ns),
                 Remedy::Rate(_) | Remedy::Other { .. } => prop_assert!(part < 1.0, "{remedy:?}"),
             }

@@ -10,7 +10,7 @@ pub enum Remedy {
     Rate(f64),
     /// So long, ns, in place of the latency that was promised.
     AtMost(Nanos),
-    /// So many drives of this kind in all.
+    /// So many drives of this kind in all, with as many handlers for each as there are now.
     Drives(u32),
     /// The promise in this place for so many requests a second, and no more; 0: not at all.
     Other {
@@ -22,7 +22,7 @@ pub enum Remedy {
 }
 
 /// More drives than this times those that there are is another machine.
-const DRIVES_TIMES: u32 = 8;
+const DRIVES_TIMES: u32 = 32;
 /// Others that are asked to give up something, the least important first: each is reckoned anew.
 const OTHERS_ASKED: usize = 8;
 /// Others that are told of.
@@ -98,6 +98,9 @@ fn more_drives(capacity: &Capacity, fits: impl Fn(&Capacity) -> bool) -> Option<
     let with = |count: u32| {
         let mut more = *capacity;
         more.drives.count = count;
+        let handlers = u64::from(capacity.handlers) * u64::from(count);
+        let handlers = handlers / u64::from(capacity.drives.count.max(1));
+        more.handlers = handlers.try_into().unwrap_or(u32::MAX);
         fits(&more)
     };
     let mut low = capacity.drives.count.max(1);

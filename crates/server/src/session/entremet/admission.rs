@@ -136,7 +136,9 @@ fn takes(parties: &[Party], place: usize, remedies: &[Remedy], disks: usize) -> 
                 own.slo.percentile
             )
         }
-        Remedy::Drives(count) => format!("with {count} disks of this kind ({disks} now)"),
+        Remedy::Drives(count) => format!(
+            "with {count} disks of this kind and as many handlers for each as now ({disks} now)"
+        ),
         Remedy::Other { place, per_s } => {
             let other = &parties[*place];
             let (whose, of) = (&other.tenant, other.slo.of());
@@ -307,8 +309,8 @@ mod tests {
         assert_eq!(
             said(0, &[Remedy::Rate(1_100.0), Remedy::AtMost(31_000_000), Remedy::Drives(3), other(300.0)]),
             "what it would take: get is kept for up to 1100/s (1500/s promised), or with 99 % within \
-             31.00 ms (20.00 ms promised), or with 3 disks of this kind (1 now), or if batch gave up \
-             300/s of the 600/s for scan"
+             31.00 ms (20.00 ms promised), or with 3 disks of this kind and as many handlers for \
+             each as now (1 now), or if batch gave up 300/s of the 600/s for scan"
         );
         assert_eq!(
             said(0, &[other(0.0)]),
