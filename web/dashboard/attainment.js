@@ -14,8 +14,8 @@ const DAY_MS = 86_400_000;
 const OVERDRAWN_MAX = -100;
 
 const SPANS = [
-  { field: "hour", unit: "minutes", unit_ms: MINUTE_MS, length: 60, words: "last hour" },
-  { field: "days", unit: "days", unit_ms: DAY_MS, length: 30, words: "30 days" },
+  { field: "hour", unit: "min", unit_ms: MINUTE_MS, step_ms: MINUTE_MS, length: 60, words: "last hour" },
+  { field: "days", unit: "days", unit_ms: DAY_MS, step_ms: DAY_MS / 4, length: 30, words: "30 days" },
 ];
 
 // Of the windows that said something in each step, those in which the promise was kept, percent.
@@ -35,6 +35,19 @@ export function budget(steps, percentile) {
   return steps.map((step) => {
     late += step.requests_late;
     return allowed === 0 ? null : Math.max(OVERDRAWN_MAX, 100 * (1 - late / allowed));
+  });
+}
+
+// The points of a line that holds each value for its step's length, until now at most, and has gaps
+// where steps are missing.
+export function drawn(steps, values, step_ms, now) {
+  return steps.flatMap(({ at_ms }, place) => {
+    const end_ms = at_ms + step_ms;
+    const next = steps[place + 1];
+    if (next !== undefined && next.at_ms <= end_ms) return [[at_ms, values[place]]];
+    const until = Math.min(end_ms, now);
+    const gap = next === undefined ? [] : [[until + 1, null]];
+    return [[at_ms, values[place]], [until, values[place]], ...gap];
   });
 }
 
@@ -58,10 +71,14 @@ export class Attainment {
     if (promises.length === 0) return;
     const shown = promises.slice(0, DRAWN_MAX);
     const cut = shown.length < promises.length ? `, the first ${plural(shown.length, "promise", "promises")}` : "";
-    const specs = SPANS.flatMap(({ field, unit, unit_ms, length, words }) => {
-      const lines = (of, chosen) => chosen.map((promise) => ({ name: whose(promise), look: promises.indexOf(promise), kind: "step", x: promise[field].map((step) => (step.at_ms - now) / unit_ms), y: of(promise) }));
+    const specs = SPANS.flatMap(({ field, unit, unit_ms, step_ms, length, words }) => {
+      const line = (steps, values) => drawn(steps, values, step_ms, now).map(([at_ms, value]) => [(at_ms - now) / unit_ms, value]);
+      const lines = (of, chosen) => chosen.map((promise) => {
+        const points = line(promise[field], of(promise));
+        return { name: whose(promise), look: promises.indexOf(promise), kind: "step", x: points.map(([x]) => x), y: points.map(([, y]) => y) };
+      });
       // A compact plot names no axis.
-      const base = { note: `${unit}, now is 0${cut}`, compact: true, height: 150, x: { label: unit, min: -length, max: 0 } };
+      const base = { note: `${unit}${cut}`, compact: true, height: 150, x: { label: unit, min: -length, max: 0 } };
       const timed = shown.filter((promise) => promise.percentile !== null);
       return [
         { ...base, title: `Windows kept, ${words}, %`, y: { label: "kept", unit: "%", min: 0, max: 100 }, series: lines((promise) => kept(promise[field]), shown) },

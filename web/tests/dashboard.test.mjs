@@ -6,7 +6,7 @@ import test from "node:test";
 import vm from "node:vm";
 
 import { HOUR_MS, History, Looks, SPAN_MS, isIdle, rows } from "../dashboard/state.js";
-import { budget, kept } from "../dashboard/attainment.js";
+import { budget, drawn, kept } from "../dashboard/attainment.js";
 import { bytes, duration, ms, percent, rare } from "../dashboard/text.js";
 
 for (const name of ["plot-marks.js", "plot.js"]) vm.runInThisContext(readFileSync(new URL(`../${name}`, import.meta.url), "utf8"));
@@ -131,6 +131,10 @@ test("a promise's windows and error budget are drawn as the table counts them", 
   const steps = [step(6, 0, 400, 1), step(0, 0, 0, 0), step(3, 1, 600, 4)];
   assert.deepEqual(kept(steps), [100, null, 75], "where nothing was asked nothing is drawn");
   assert.deepEqual(budget(steps, 99).map(Math.round), [90, 90, 50], "of the ten that may be late");
+  const at = (at_ms) => ({ at_ms });
+  assert.deepEqual(drawn([at(0), at(10), at(50)], [1, 2, 3], 10, 54), [[0, 1], [10, 2], [20, 2], [21, null], [50, 3], [54, 3]]);
+  assert.deepEqual(drawn([at(40)], [7], 10, 60), [[40, 7], [50, 7]], "one step is a line, too");
+  assert.deepEqual(drawn([], [], 10, 60), []);
   assert.deepEqual(budget(steps, null), [null, null, null], "a rate has none");
   assert.deepEqual(budget([step(0, 1, 10, 10)], 99), [-100], "an overdrawn one does not press the others flat");
 });
