@@ -7,20 +7,44 @@ use crate::rate::Tag;
 /// may come at once. The same as at a stage (`dispatch::rates`).
 const BURST_NS: Nanos = 100_000_000;
 
-/// The offered rate up to which a promise holds, and how far it is used up.
+/// The part of a contract of `per_s` that so many requests in `elapsed_s` ask for, 0 to 1.
+///
+/// All that is offered counts, also beyond the part that a server keeps to where several keep a
+/// contract together: what it is asked for does not depend on what it has.
+#[must_use]
+pub fn asked(offered: u64, per_s: f64, elapsed_s: f64) -> f64 {
+    match per_s > 0.0 && elapsed_s > 0.0 {
+        true => (offered as f64 / elapsed_s / per_s).min(1.0),
+        false => 0.0,
+    }
+}
+
+/// The offered rate up to which a promise holds, how far it is used up, and what was offered.
 #[derive(Clone, Copy, Debug)]
-pub struct Contract(Tag);
+pub struct Contract {
+    tag: Tag,
+    offered: u64,
+}
 
 impl Contract {
     /// So many requests a second.
     #[must_use]
     pub fn new(now: Nanos, per_s: f64) -> Self {
-        Contract(Tag::new(now, per_s, BURST_NS))
+        Contract {
+            tag: Tag::new(now, per_s, BURST_NS),
+            offered: 0,
+        }
     }
 
     /// Another rate from now on.
     pub fn change(&mut self, now: Nanos, per_s: f64) {
-        self.0.change(now, per_s, BURST_NS);
+        self.tag.change(now, per_s, BURST_NS);
+    }
+
+    /// Requests that were offered since the start, within it and beyond.
+    #[must_use]
+    pub fn offered(&self) -> u64 {
+        self.offered
     }
 
     /// So many requests came at `came`; says how many of them are within the contract. Only these
@@ -29,12 +53,13 @@ impl Contract {
     /// It goes by when requests came: those that a slow server answers all at once were not offered
     /// all at once.
     pub fn offer(&mut self, came: Nanos, requests: u64) -> u64 {
-        let within = match self.0.ahead(came) {
+        let within = match self.tag.ahead(came) {
             true => 0,
             // The one that the tag passes now by is still within: a tag may be one ahead.
-            false => self.0.allowance(came).saturating_add(1).min(requests),
+            false => self.tag.allowance(came).saturating_add(1).min(requests),
         };
-        self.0.take(came, within);
+        self.tag.take(came, within);
+        self.offered = self.offered.saturating_add(requests);
         within
     }
 }
@@ -58,6 +83,18 @@ mod tests {
         assert_eq!(within(100.0, 50), 500);
         let kept = within(100.0, 1_000);
         assert!((1_000..=1_012).contains(&kept), "{kept}");
+    }
+
+    #[test]
+    fn what_is_asked_of_a_contract_is_what_was_offered() {
+        let mut contract = Contract::new(S, 100.0);
+        for at in 0..400 {
+            contract.offer(S + at * S / 400, 1);
+        }
+        assert_eq!(contract.offered(), 400, "whatever was within");
+        assert_eq!(asked(400, 1_000.0, 1.0), 0.4);
+        assert_eq!(asked(400, 100.0, 1.0), 1.0, "nobody asks for more than all");
+        assert_eq!((asked(0, 100.0, 1.0), asked(9, 100.0, 0.0)), (0.0, 0.0));
     }
 
     #[test]

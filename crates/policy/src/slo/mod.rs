@@ -15,6 +15,6 @@ mod objective;
 mod tail;
 
 pub use attainment::{Attainment, Budget};
-pub use contract::Contract;
+pub use contract::{asked, Contract};
 pub use objective::{Counts, Latency, Objective, Outcome};
 pub use tail::Tail;
