@@ -69,7 +69,7 @@ def promise():
     delays = [{"line": "device", "behind": "<b>batch</b>", "mean_ms": 24.5}, {"line": "core", "behind": "shop", "mean_ms": 0.5}]
     late = {"looked_at": 40, "parts": [{"part": "device", "words": "waiting for the disk", "short": "disk queue", "about": "", "mean_ms": 30.0}], "delays": delays}
     return {
-        "workload": "pages", "class": "get", "percentile": 99.0, "at_most_ms": 20.0, "window_s": 10.0, "throughput_per_s": None, "contract_per_s": 1500.0,
+        "workload": "pages", "class": "get", "percentile": 99.0, "at_most_ms": 20.0, "window_s": 10.0, "throughput_per_s": None, "contract_per_s": 1500.0, "contract_portion": 1.0,
         "importance": 80, "requests": 100000, "late": 1400, "beyond": 0, "beyond_late": 0,
         "last": {"outcome": "missed", "latency_ms": 31.5, "sample": 12000, "sample_late": 170, "served_per_s": 1200.0}, "hour": hour, "days": days, "late_time": late,
     }  # fmt: skip

@@ -1,20 +1,16 @@
 """A tenant's rates are those of all fronts together, and go where its clients are."""
 
-import contextlib
-import threading
-
 import pytest
+from floods import flood
 
 from harness.cluster import know_each_other
-from harness.resp import encode
 from harness.server import Tenant
-from harness.waiting import at_work, eventually
+from harness.waiting import eventually
 
 LIMITED = Tenant("limited", extra='limit = { requests = "2000/s", max_wait = "10s" }')
 PROMISED = Tenant("promised", extra='contract = "1000/s"')
 FREE = Tenant("free")
 WIDE = Tenant("wide", extra="partitions = 12")
-DEPTH = 50
 
 
 @pytest.fixture
@@ -26,23 +22,6 @@ def pair(make_cluster, before_node):
 def portion(front, tenant, of="limit"):
     begin = f'entremet_tenant_{of}_portion{{tenant="{tenant.name}"}} '
     return float(next(line for line in front.metrics() if line.startswith(begin)).removeprefix(begin))
-
-
-@contextlib.contextmanager
-def flood(front, tenant):
-    """As many requests as the front lets through, until the end."""
-    ended = threading.Event()
-
-    def ask():
-        with contextlib.suppress(OSError, EOFError), front.wire(tenant) as wire:
-            while not ended.is_set():
-                wire.raw(encode("GET", "k") * DEPTH)
-                for _ in range(DEPTH):
-                    wire.read()
-
-    threads = [threading.Thread(target=ask) for _ in range(4)]
-    with at_work(ended, threads):
-        yield
 
 
 def come_to(fronts, tenant, of="limit", **expected):

@@ -65,7 +65,7 @@ pub use value::{frame, Value};
 pub use view::{Node, Open, View};
 pub use walk::{Step, Walker};
 pub use way::{Walk, Way};
-pub use written::{CATALOGUE, CONTROL, DEMAND, FRONTS, MOVES, RATES, TENANT};
+pub use written::{CATALOGUE, CONTROL, DEMAND, FRONTS, KEPT, MOVES, PROMISES, RATES, TENANT};
 
 #[cfg(test)]
 mod tests;

@@ -14,6 +14,12 @@ pub const FRONTS: &[u8] = b"{@}fronts";
 /// A hash: what each front tells of tenants' rates, by its name.
 pub const RATES: &[u8] = b"{@}rates";
 
+/// A hash: what each front tells of what became of tenants' promises there, by its name.
+pub const PROMISES: &[u8] = b"{@}promises";
+
+/// A text: how well each promise was kept at all fronts, a line each, as one of them says it.
+pub const KEPT: &[u8] = b"{@}kept";
+
 /// A hash: slots that are being moved, with from where and to where.
 pub const MOVES: &[u8] = b"{@}moves";
 

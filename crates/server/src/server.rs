@@ -1,6 +1,6 @@
 //! Starting, changing and ending a server.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,8 +8,7 @@ use std::thread::{self, JoinHandle};
 
 use front::Both;
 use mio::Poll;
-use policy::portion::Portions;
-use policy::{Nanos, PrincipalId, Promise};
+use policy::{Nanos, PrincipalId};
 use ring::rand::{SecureRandom, SystemRandom};
 use telemetry::StageKind;
 
@@ -17,9 +16,11 @@ use crate::control::Controller;
 use crate::core::{Core, Door, Mailbox};
 use crate::options::{Options, Tuning};
 use crate::provide::Provider;
+use crate::session::kept_at_all_fronts;
 use crate::shared::{News, Phase, Shared};
-use crate::tenants::{Doorkeeper, Pool, Registry, StoreError, TenantSpec};
-use crate::upstream::{self, Lookout, Trust, Upstream};
+use crate::slo::{Meter, Meters, Reading};
+use crate::tenants::{Doorkeeper, Pool, Registry, StoreError, Tenant, TenantSpec};
+use crate::upstream::{self, ContractSeen, Kept, Lookout, Trust, Upstream, Which};
 use crate::watchdog::Watchdog;
 
 /// Why a server does not start.
@@ -233,24 +234,11 @@ impl upstream::House for Told {
         let mut usages: HashMap<_, _> = self.0.metrics.usages().into_iter().collect();
         let held = self.held_ns();
         let tenants = self.0.tenants.list();
-        let promises = tenants.iter().map(|tenant| {
-            let lanes = tenant.meters().lanes(Some(1.0));
-            let contracts: Vec<f64> = lanes
-                .iter()
-                .filter_map(|lane| lane.contract_per_s)
-                .collect();
-            let of_lanes = (!contracts.is_empty()).then(|| contracts.iter().sum());
-            let promise = tenant.settings().promise();
-            let promise = Promise {
-                contract_per_s: promise.contract_per_s.or(of_lanes),
-                ..promise
-            };
-            (tenant, promise)
-        });
-        let seen = promises.map(|(tenant, promise)| upstream::Seen {
+        let seen = tenants.iter().map(|tenant| upstream::Seen {
             tenant: tenant.name.clone(),
             principal: tenant.id,
-            promise,
+            promise: tenant.settings().promise(),
+            contracts: contracts(&tenant.meters()),
             usage: usages.remove(&tenant.name).unwrap_or_default(),
             held_ns: held.get(&tenant.id).copied().unwrap_or_default(),
             connected: tenant.connections() > 0,
@@ -258,15 +246,43 @@ impl upstream::House for Told {
         seen.collect()
     }
 
-    fn keep(&self, tenant: &str, portions: Portions) {
+    fn keep(&self, tenant: &str, kept: &Kept) {
         let Some(tenant) = self.0.tenants.get(tenant) else {
             return; // It was removed just now.
         };
-        if tenant.portions() == portions {
+        let now = self.0.options.clock.now();
+        let contracts = tenant.meters().keep(now, &kept.contracts);
+        if tenant.portions() == kept.portions && !contracts {
             return;
         }
-        tenant.set_portions(portions);
+        tenant.set_portions(kept.portions);
         self.0.tell_all(|| News::Configure(Arc::clone(&tenant)));
+    }
+
+    fn promises(&self) -> Vec<(Which, Reading)> {
+        let tenants = self.0.tenants.list().into_iter();
+        let of = |tenant: Arc<Tenant>| {
+            let meters = tenant.meters();
+            let read = |meter: &Arc<Meter>| ((tenant.name.clone(), meter.name()), meter.read());
+            meters.all().iter().map(read).collect::<Vec<_>>()
+        };
+        tenants.flat_map(of).collect()
+    }
+
+    fn attained(&self, fronts: usize, mut elsewhere: BTreeMap<Which, Reading>) {
+        let now = self.0.options.clock.now();
+        for tenant in self.0.tenants.list() {
+            for meter in tenant.meters().all() {
+                let which = (tenant.name.clone(), meter.name());
+                let more = elsewhere.remove(&which).unwrap_or_default();
+                let mut whole = meter.whole.lock();
+                whole.hear(fronts, &more, || meter.read(), now);
+            }
+        }
+    }
+
+    fn kept(&self) -> String {
+        kept_at_all_fronts(&self.0).join("\n")
     }
 
     fn reads_replicas(&self) -> bool {
@@ -281,6 +297,19 @@ impl upstream::House for Told {
     fn changed(&self) {
         self.0.tell_all(|| News::Engine);
     }
+}
+
+/// The contracts of a tenant's promises, and what was offered of them.
+fn contracts(meters: &Meters) -> Vec<ContractSeen> {
+    let seen = meters.all().iter().filter_map(|meter| {
+        let (per_s, offered) = meter.offered()?;
+        Some(ContractSeen {
+            name: meter.name(),
+            per_s,
+            offered,
+        })
+    });
+    seen.collect()
 }
 
 /// Says what tenants were given at run time, with another engine than today's, and what has no

@@ -356,7 +356,7 @@ impl Shared {
             device.configure(hook.principal, weight.unwrap_or(settings.weight));
             let kept = share.map_or(settings.reserved_ios, |given| given.reserved[DEVICE]);
             device.keep_free(hook.principal, kept, part);
-            device.set_lanes(hook.principal, &tenant.meters().lanes(None));
+            device.set_lanes(hook.principal, &tenant.meters().lanes(false));
             device.promise(hook.principal, settings.promise().reserved_per_s);
         }
         Some(hook)

@@ -5,6 +5,7 @@
 //! once at the start, and then on a thread that looks once a second.
 
 mod asker;
+mod attained;
 mod busy;
 mod catalogue;
 mod demand;
@@ -38,6 +39,7 @@ use policy::Nanos;
 use ring::hmac;
 
 use crate::socket::Socket;
+pub use attained::Which;
 use busy::Busy;
 use catalogue::Catalogue;
 use demand::Counted;
@@ -47,7 +49,7 @@ use look::look_around;
 use lookout::Call;
 pub use lookout::Lookout;
 use moves::Moves;
-pub use rates::{House, Seen};
+pub use rates::{ContractSeen, House, Kept, Seen};
 use renew::Renewals;
 pub use replicas::{Reading, Replica, Replicas};
 use survey::Survey;

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::promise::{PromiseKept, PromiseWindow};
+
 /// `GET /api/cluster`: what stands where, and what asks most.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClusterView {
@@ -49,6 +51,31 @@ pub struct ClusterTenant {
     pub waits: bool,
     /// Its partitions by node.
     pub nodes: Vec<TenantAtNode>,
+    /// How well its promises are kept at all fronts together; empty until this one has heard of
+    /// another.
+    #[serde(default)]
+    pub promises: Vec<ClusterPromise>,
+}
+
+/// One promise, at all fronts that keep it together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClusterPromise {
+    /// The workload whose requests it is for; none: the connections of no workload.
+    pub workload: Option<String>,
+    /// `get`, `put`, `multiget`, `scan` or `any`.
+    pub class: String,
+    /// How many fronts it is of.
+    pub fronts: u64,
+    /// Offered requests per second up to which it holds, of all fronts together.
+    pub contract_per_s: Option<f64>,
+    /// The part of that which is this front's.
+    pub contract_portion: f64,
+    /// The last window that is over.
+    pub last: Option<PromiseWindow>,
+    /// The last hour.
+    pub hour: PromiseKept,
+    /// The last 30 days, but not before this front has heard of another.
+    pub days: PromiseKept,
 }
 
 /// A tenant's part of a node.

@@ -33,7 +33,9 @@ mod totals;
 mod upstream;
 
 pub use class::{Class, CLASSES};
-pub use cluster::{ClusterMove, ClusterNode, ClusterTenant, ClusterView, TenantAtNode};
+pub use cluster::{
+    ClusterMove, ClusterNode, ClusterPromise, ClusterTenant, ClusterView, TenantAtNode,
+};
 pub use device::{DeviceOperation, DeviceSnapshot, DeviceUse, RequestCost, TenantDevice};
 pub use error::TelemetryError;
 pub use histogram::{Histogram, BUCKETS};

@@ -22,6 +22,8 @@ pub struct PromiseSnapshot {
     pub throughput_per_s: Option<f64>,
     /// Offered requests per second up to which it holds.
     pub contract_per_s: Option<f64>,
+    /// The part of that which is this server's: 1, unless several fronts keep it together.
+    pub contract_portion: f64,
     /// 1 to 100.
     pub importance: u32,
     /// Requests within the contract, answered since the promise was made.
@@ -164,6 +166,10 @@ pub struct PromiseKept {
     pub windows_missed: u64,
     /// And which said nothing.
     pub windows_without_data: u64,
+    /// Requests within the contract in all of these: few say little.
+    pub requests: u64,
+    /// Of these, late.
+    pub late: u64,
     /// The part of the windows that said something in which it was kept, percent.
     pub met_percent: Option<f64>,
     /// What is left of the requests that may be late, percent; below 0: more were.

@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use front::{slot, Demand, Elsewhere, Space, CATALOGUE, CONTROL, DEMAND, FRONTS, MOVES};
+use front::{slot, Demand, Elsewhere, Space, CATALOGUE, CONTROL, DEMAND, FRONTS, KEPT, MOVES};
 
 use super::intent::{slots_of, Intent, LEASE_NS};
 use super::nodes::Views;
@@ -137,11 +137,22 @@ impl Book {
     /// # Errors
     /// It cannot be read.
     pub fn control(&mut self, nodes: &mut Nodes, name: &str) -> Result<String, Failure> {
-        let words: [&[u8]; 3] = [b"HGET", CONTROL, name.as_bytes()];
-        match self.ask(nodes, &words)? {
+        self.text(nodes, &[b"HGET", CONTROL, name.as_bytes()])
+    }
+
+    /// How well promises are kept at all fronts, a line each. Empty: no front says so.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn kept(&mut self, nodes: &mut Nodes) -> Result<String, Failure> {
+        self.text(nodes, &[b"GET", KEPT])
+    }
+
+    fn text(&mut self, nodes: &mut Nodes, words: &[&[u8]]) -> Result<String, Failure> {
+        match self.ask(nodes, words)? {
             Reply::Bulk(text) => Ok(String::from_utf8_lossy(&text).into_owned()),
             Reply::Nothing => Ok(String::new()),
-            _ => Err(strange(&self.at, &words)),
+            _ => Err(strange(&self.at, words)),
         }
     }
 

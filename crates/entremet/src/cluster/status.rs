@@ -29,6 +29,7 @@ pub fn run(at: &AtArgs) -> Result<(), Failure> {
     let moves = book.moves(&mut nodes)?;
     let [lead, last] = [LEAD, LAST].map(|name| book.control(&mut nodes, name));
     let (lead, last) = (lead?, last?);
+    let kept = book.kept(&mut nodes)?;
     let leaving = leaving(&mut book, &mut nodes)?;
     let mut out = io::stdout().lock();
     writeln!(out, "Nodes")?;
@@ -76,6 +77,7 @@ pub fn run(at: &AtArgs) -> Result<(), Failure> {
             writeln!(out, "    {at}  {}", list.join(" "))?;
         }
     }
+    promises(&mut out, &kept)?;
     if !lead.is_empty() {
         write!(out, "\nControl\n{}", controlled(&lead, &last))?;
     }
@@ -86,6 +88,14 @@ pub fn run(at: &AtArgs) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// How well promises are kept at all fronts, as one of them says it.
+fn promises(out: &mut impl Write, kept: &str) -> io::Result<()> {
+    if !kept.is_empty() {
+        writeln!(out, "\nPromises")?;
+    }
+    kept.lines().try_for_each(|line| writeln!(out, "  {line}"))
 }
 
 /// The replicas of a node in words, as it says itself in `INFO replication`.

@@ -172,6 +172,9 @@ impl Watch {
                 if record.ends(meter.objective()) <= now {
                     record.close(meter.objective(), meter.read(), now, unix_s);
                 }
+                drop(record);
+                let mut whole = meter.whole.lock();
+                whole.close(meter.objective(), || meter.read(), now, unix_s);
             }
         }
         if now.saturating_sub(self.written) >= WRITE_NS {

@@ -141,14 +141,10 @@ impl Principals {
         due_at
     }
 
-    /// What the lanes of a tenant are entitled to where requests come in, and elsewhere; of
-    /// contracts this portion.
-    pub fn lanes(&self, now: Nanos, tenant: &Tenant, portion: f64) -> [Vec<LaneAllocation>; 2] {
+    /// What the lanes of a tenant are entitled to where requests come in, and elsewhere.
+    pub fn lanes(&self, tenant: &Tenant) -> [Vec<LaneAllocation>; 2] {
         match self.counted.get(tenant.id.index()) {
-            Some(Some(counted)) => {
-                counted.meters.set_portion(now, portion);
-                [Some(portion), None].map(|contracts| counted.meters.lanes(contracts))
-            }
+            Some(Some(counted)) => [true, false].map(|contracts| counted.meters.lanes(contracts)),
             _ => Default::default(),
         }
     }

@@ -70,7 +70,7 @@ impl Core {
         self.lines
             .configure(now, tenant.id, &promise.at_requests(), promise.weight);
         let at_handlers = at_handlers.at_handlers(seat as u32, cores as u32);
-        let [requests, work] = self.principals.lanes(now, tenant, portions.promised);
+        let [requests, work] = self.principals.lanes(tenant);
         self.lines.set_lanes(now, tenant.id, &requests);
         let crews = [&self.handlers].into_iter().chain(&self.beyond);
         for (place, crew) in crews.enumerate() {

@@ -24,7 +24,7 @@ use resp::Protocol;
 
 use crate::tenants::{Checked, Client, Labels, Question, Tenant};
 
-pub use entremet::{explained, slow_line};
+pub use entremet::{explained, kept_at_all_fronts, slow_line};
 pub use info::REDIS_VERSION;
 pub use login::{seat, FULL};
 pub use transaction::{Calls, Extent, Transaction, Watches};

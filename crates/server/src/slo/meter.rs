@@ -5,13 +5,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 use policy::slo::control::{after, LateBy, PromiseGiven, Turn, DEVICE, HANDLERS, STAGES};
 use policy::slo::{Contract, Counts, Objective, Tail};
+use policy::words::Words;
 use policy::Nanos;
 use settings::tenant::Slo;
-use telemetry::{HistogramSnapshot, Lates};
+use telemetry::Lates;
 
 use super::late::Lately;
+use super::reading::Reading;
 use super::record::Record;
 use super::unanswered::Unanswered;
+use super::whole::Whole;
 
 /// No due time: turns are given by shares.
 const NONE: u64 = u64::MAX;
@@ -20,15 +23,19 @@ const NONE: u64 = u64::MAX;
 pub struct Meter {
     slo: Slo,
     objective: Objective,
+    /// The part of the contract that is this server's, the bits of an `f64`: all of it, unless
+    /// several fronts keep it together.
+    portion: AtomicU64,
     contract: Option<Mutex<Contract>>,
-    /// The same of those that have due times: they are told before they are answered. Of several
-    /// fronts it is a portion.
+    /// The same of those that have due times: they are told before they are answered.
     timed: Option<Mutex<Contract>>,
     cores: Box<[Sides]>,
     /// So long after its arrival a request must have its turn at each stage, ns.
     due_after: [AtomicU64; STAGES],
     /// What became of it, written whenever a window is over.
     pub record: Mutex<Record>,
+    /// The same at all fronts, where several keep it together.
+    pub whole: Mutex<Whole>,
     /// Where the time of late requests went.
     pub lately: Mutex<Lately>,
     /// What a controller read last.
@@ -92,19 +99,6 @@ pub struct Took {
     pub handled_ns: Nanos,
 }
 
-/// What a meter has counted since its start.
-#[derive(Clone, Debug, Default)]
-pub struct Reading {
-    /// How many, and how many late.
-    pub counts: Counts,
-    /// Latencies of those within the contract.
-    pub within: HistogramSnapshot,
-    /// And of those beyond it.
-    pub beyond: HistogramSnapshot,
-    /// Those that wait.
-    pub unanswered: Unanswered,
-}
-
 impl Meter {
     /// A meter of this promise that has counted nothing.
     pub fn new(slo: Slo, cores: usize, now: Nanos) -> Self {
@@ -125,11 +119,13 @@ impl Meter {
         Self {
             slo,
             objective,
+            portion: AtomicU64::new(1.0_f64.to_bits()),
             contract: contract(),
             timed: contract(),
             cores: (0..cores).map(|_| sides()).collect(),
             due_after: [NONE; STAGES].map(AtomicU64::new),
             record: Mutex::new(Record::new(now)),
+            whole: Mutex::default(),
             lately: Mutex::default(),
             steered: Mutex::default(),
         }
@@ -154,11 +150,37 @@ impl Meter {
         }
     }
 
-    /// Of the contract this portion is for this server from now on.
-    pub fn set_portion(&self, now: Nanos, portion: f64) {
-        if let Some((timed, per_s)) = self.timed.as_ref().zip(self.objective.contract_per_s) {
-            timed.lock().change(now, portion * per_s);
+    /// What it is called among the promises of its tenant.
+    pub fn name(&self) -> String {
+        let class = self.slo.class.word();
+        match &self.slo.workload {
+            None => class.to_owned(),
+            Some(workload) => format!("{class}:{workload}"),
         }
+    }
+
+    /// The part of the contract that is this server's.
+    pub fn portion(&self) -> f64 {
+        f64::from_bits(self.portion.load(Ordering::Relaxed))
+    }
+
+    /// This part of the contract is this server's from now on. True: it was another before.
+    pub fn set_portion(&self, now: Nanos, portion: f64) -> bool {
+        let before = f64::from_bits(self.portion.swap(portion.to_bits(), Ordering::Relaxed));
+        let Some(per_s) = self.objective.contract_per_s.filter(|_| before != portion) else {
+            return false;
+        };
+        for contract in self.contract.iter().chain(&self.timed) {
+            contract.lock().change(now, portion * per_s);
+        }
+        true
+    }
+
+    /// What the contract is for all fronts together, requests/s, and how many were offered of it
+    /// here; none: it has no contract.
+    pub fn offered(&self) -> Option<(f64, u64)> {
+        let contract = self.contract.as_ref()?.lock();
+        Some((self.objective.contract_per_s?, contract.offered()))
     }
 
     /// Whether a request that came at `came` is within the contract, which it uses up if so: then
@@ -289,6 +311,34 @@ mod tests {
         assert_eq!((counts.beyond, counts.beyond_late), (5, 5));
         assert_eq!(counts.under_way_ns, 8 * 40_000_000);
     }
+
+    /// What is beyond its part of the contract here is beyond it, however late: another front has
+    /// the rest.
+    #[test]
+    fn of_several_fronts_each_judges_by_its_part_of_the_contract() {
+        let slo = Slo {
+            class: SloClass::Get,
+            workload: Some("batch".into()),
+            at_most_ns: Some(20_000_000),
+            contract_per_s: Some(100.0),
+            ..Slo::default()
+        };
+        let meter = Meter::new(slo, 1, S);
+        assert_eq!((meter.name(), meter.portion()), ("get:batch".into(), 1.0));
+        assert!(meter.set_portion(S, 0.2) && !meter.set_portion(S, 0.2));
+        let late = (0..1_000).map(|number| {
+            let took = Took {
+                came: 2 * S + number * S / 1_000,
+                latency_ns: 30_000_000,
+                ..Took::default()
+            };
+            meter.answered(0, &took, 1)
+        });
+        let late: u64 = late.sum();
+        assert!((20..=23).contains(&late), "{late}");
+        assert_eq!(meter.offered(), Some((100.0, 1_000)));
+    }
+
     const MS: Nanos = 1_000_000;
 
     fn of_20_ms() -> Meter {

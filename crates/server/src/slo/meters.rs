@@ -1,5 +1,6 @@
 //! All promises of a tenant, found by lane and class.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use policy::slo::control::{HANDLERS, STAGES};
@@ -43,7 +44,15 @@ impl Meters {
                 of[class.index()].push(meters.len() as u16);
             }
             let same = before.meters.iter().find(|meter| *meter.slo() == *slo);
-            let new = || Arc::new(Meter::new(slo.clone(), cores, now));
+            let new = || {
+                let meter = Meter::new(slo.clone(), cores, now);
+                // What is promised now is for the same clients, wherever they are.
+                let whose = |old: &&Arc<Meter>| old.name() == meter.name();
+                if let Some(old) = before.meters.iter().find(whose) {
+                    meter.set_portion(now, old.portion());
+                }
+                Arc::new(meter)
+            };
             meters.push(same.map_or_else(new, Arc::clone));
         }
         Self {
@@ -112,29 +121,32 @@ impl Meters {
         })
     }
 
-    /// Of contracts this portion is for this server.
-    pub fn set_portion(&self, now: Nanos, portion: f64) {
-        self.meters
-            .iter()
-            .for_each(|meter| meter.set_portion(now, portion));
+    /// Of each contract that is named here, this part is this server's from now on. True: it was
+    /// another before.
+    pub fn keep(&self, now: Nanos, parts: &BTreeMap<String, f64>) -> bool {
+        let named = self.meters.iter();
+        let named = named.filter_map(|meter| Some((meter, *parts.get(&meter.name())?)));
+        named.fold(false, |changed, (meter, part)| {
+            meter.set_portion(now, part) | changed
+        })
     }
 
-    /// What each lane is entitled to at a stage: weights, and with a portion of the `contracts` how
-    /// many requests a second may have due times. That is for where it is not known yet what
-    /// requests are: elsewhere each has its own promise's. None: the tenant has no workloads and
-    /// no promises.
-    pub fn lanes(&self, contracts: Option<f64>) -> Vec<LaneAllocation> {
+    /// What each lane is entitled to at a stage: weights, and with `contracts` how many requests a
+    /// second may have due times. That is for where it is not known yet what requests are:
+    /// elsewhere each has its own promise's. None: the tenant has no workloads and no promises.
+    pub fn lanes(&self, contracts: bool) -> Vec<LaneAllocation> {
         if self.meters.is_empty() && self.workloads.lanes() == 1 {
             return Vec::new();
         }
         let lane = |lane| LaneAllocation {
             weight: self.workloads.weight(lane),
-            contract_per_s: contracts.and_then(|portion| Some(portion * self.contract(lane)?)),
+            contract_per_s: contracts.then(|| self.contract(lane)).flatten(),
         };
         (0..self.workloads.lanes()).map(lane).collect()
     }
 
-    /// All contracts of a lane together; none if one of its promises has none.
+    /// What is this server's of all contracts of a lane together; none if one of its promises has
+    /// none.
     fn contract(&self, lane: usize) -> Option<f64> {
         let of = |meter: &&Arc<Meter>| match &meter.slo().workload {
             None => lane == 0,
@@ -142,7 +154,7 @@ impl Meters {
         };
         let of = self.meters.iter().filter(of);
         let timed = of.filter(|meter| meter.objective().latency.is_some());
-        let each = timed.map(|meter| meter.objective().contract_per_s);
+        let each = timed.map(|meter| Some(meter.portion() * meter.objective().contract_per_s?));
         let all: Option<Vec<f64>> = each.collect();
         all.filter(|all| !all.is_empty())
             .map(|all| all.iter().sum())
@@ -253,6 +265,19 @@ mod tests {
     }
 
     #[test]
+    fn a_promise_that_is_changed_keeps_its_part_of_the_contract() {
+        let mut get = slo(None, SloClass::Get, 1);
+        get.contract_per_s = Some(100.0);
+        let before = Meters::new(&settings(vec![get.clone()]), &Meters::default(), 1, 0);
+        let parts = BTreeMap::from([("get".to_owned(), 0.25)]);
+        assert!(before.keep(0, &parts) && !before.keep(0, &parts));
+        get.contract_per_s = Some(200.0);
+        let after = Meters::new(&settings(vec![get]), &before, 1, 0);
+        assert_eq!(after.all()[0].portion(), 0.25);
+        assert_eq!(after.lanes(true)[0].contract_per_s, Some(50.0));
+    }
+
+    #[test]
     fn the_tightest_promise_of_a_lane_says_when_its_connections_are_due() {
         let mut promised = vec![slo(None, SloClass::Get, 20), slo(None, SloClass::Any, 9)];
         promised[0].contract_per_s = Some(100.0);
@@ -270,10 +295,14 @@ mod tests {
         assert_eq!((batch.lane, batch.due_at), (LaneId(1), None));
         let other = meters.terms(0, Some(Class::Other), 5);
         assert_eq!(other.due_at, None, "it asked for what has no promise");
-        let lanes = meters.lanes(Some(0.5));
+        assert!(meters.keep(
+            0,
+            &BTreeMap::from([("get".into(), 0.5), ("any".into(), 0.5)])
+        ));
+        let lanes = meters.lanes(true);
         let contracts: Vec<_> = lanes.iter().map(|lane| lane.contract_per_s).collect();
         assert_eq!(contracts, [Some(75.0), None]);
-        assert!(Meters::default().lanes(None).is_empty());
+        assert!(Meters::default().lanes(false).is_empty());
     }
 
     /// Gets have a contract of 100 a second; puts, of the same lane, one without an end; and scans
@@ -307,7 +336,7 @@ mod tests {
             (100..=112).contains(&gets),
             "{gets}, whatever puts there were"
         );
-        meters.set_portion(4 * S, 0.5);
+        assert!(meters.keep(4 * S, &BTreeMap::from([("get".into(), 0.5)])));
         let gets = timed(Class::Get, 5);
         assert!((50..=57).contains(&gets), "{gets} at one of two fronts");
     }

@@ -6,7 +6,7 @@ use policy::slo::{Counts, Objective, Outcome};
 use policy::Nanos;
 
 use super::history::History;
-use super::meter::Reading;
+use super::reading::Reading;
 
 /// Windows that are kept one by one.
 const WINDOWS_KEPT: usize = 60;
@@ -44,6 +44,14 @@ impl Record {
             before: Reading::default(),
             windows: VecDeque::new(),
             history: History::default(),
+        }
+    }
+
+    /// The first window begins now, when so much had been counted already.
+    pub fn since(now: Nanos, before: Reading) -> Self {
+        Self {
+            before,
+            ..Self::new(now)
         }
     }
 

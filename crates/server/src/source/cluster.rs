@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use front::{row, Demand, Homes, Space, Topology};
 use telemetry::{ClusterMove, ClusterNode, ClusterTenant, ClusterView, TenantAtNode};
 
+use super::promise;
 use crate::shared::Shared;
 use crate::tenants::Tenant;
 use crate::upstream::Upstream;
@@ -17,6 +18,7 @@ const NS_PER_S: f64 = 1e9;
 pub fn view(shared: &Shared, only: Option<&str>) -> Option<ClusterView> {
     let upstream = shared.upstream.as_ref().filter(|it| it.options.cluster)?;
     let now = shared.options.clock.now();
+    let unix_s = (shared.options.wall_ms)() / 1_000;
     let told = upstream.survey.look(now);
     let begun = upstream.moves.rows(now, || upstream.look_soon());
     let topology = upstream.found().topology;
@@ -29,7 +31,10 @@ pub fn view(shared: &Shared, only: Option<&str>) -> Option<ClusterView> {
     let all: Vec<_> = all.collect();
     let mut tenants: Vec<_> = (all.iter())
         .filter(|(tenant, _)| only.is_none_or(|name| name == tenant.name))
-        .map(|(tenant, space)| one(tenant, space, &topology, took.as_ref()))
+        .map(|(tenant, space)| ClusterTenant {
+            promises: promise::of_cluster(tenant, unix_s),
+            ..one(tenant, space, &topology, took.as_ref())
+        })
         .collect();
     tenants.sort_by(|one, other| busy(other).total_cmp(&busy(one)));
     let tenants_total = tenants.len() as u64;
@@ -109,6 +114,7 @@ fn one(
         weight_here: weight * tenant.portions().weight,
         waits: took.is_some_and(|took| took.waits.contains(&*tenant.name)),
         nodes: nodes.collect(),
+        promises: Vec::new(),
     }
 }
 

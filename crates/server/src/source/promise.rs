@@ -6,8 +6,8 @@ use policy::slo::Budget;
 use policy::words::Words;
 use policy::Nanos;
 use telemetry::{
-    ControlSnapshot, Delay, Explanation, LateTime, PartSpent, PromiseAttainment, PromiseKept,
-    PromiseSnapshot, PromiseStep, PromiseWindow, SlowRequest, TimeParts,
+    ClusterPromise, ControlSnapshot, Delay, Explanation, LateTime, PartSpent, PromiseAttainment,
+    PromiseKept, PromiseSnapshot, PromiseStep, PromiseWindow, SlowRequest, TimeParts,
 };
 
 use crate::session::{explained, slow_line};
@@ -55,6 +55,7 @@ fn promise(meter: &Meter, (now, unix_s): (Nanos, u64)) -> PromiseSnapshot {
         window_s: objective.window_ns as f64 / 1e9,
         throughput_per_s: objective.throughput_per_s,
         contract_per_s: objective.contract_per_s,
+        contract_portion: meter.portion(),
         importance: objective.importance,
         requests: counts.requests,
         late: counts.late,
@@ -65,6 +66,27 @@ fn promise(meter: &Meter, (now, unix_s): (Nanos, u64)) -> PromiseSnapshot {
         days: kept(meter, &record.history.last_30_days(unix_s)),
         late_time: late_time(&meter.lately.lock().all(now)),
     }
+}
+
+/// Those that several fronts keep together, at all of them.
+pub(super) fn of_cluster(tenant: &Tenant, unix_s: u64) -> Vec<ClusterPromise> {
+    let meters = tenant.meters();
+    let one = |meter: &Arc<Meter>| {
+        let whole = meter.whole.lock();
+        let (fronts, record) = whole.seen()?;
+        let last = record.windows().next_back().map(window);
+        Some(ClusterPromise {
+            workload: meter.slo().workload.clone(),
+            class: meter.slo().class.word().to_string(),
+            fronts: fronts as u64,
+            contract_per_s: meter.objective().contract_per_s,
+            contract_portion: meter.portion(),
+            last,
+            hour: kept(meter, &record.history.last_hour(unix_s)),
+            days: kept(meter, &record.history.last_30_days(unix_s)),
+        })
+    };
+    meters.all().iter().filter_map(one).collect()
 }
 
 fn late_time(late: &Where) -> LateTime {
@@ -170,6 +192,8 @@ fn kept(meter: &Meter, bucket: &Bucket) -> PromiseKept {
         windows_met: attainment.met,
         windows_missed: attainment.missed,
         windows_without_data: attainment.no_data,
+        requests: bucket.requests,
+        late: bucket.late,
         met_percent: attainment.part().map(|part| 100.0 * part),
         budget_left_percent: budget
             .and_then(|budget| budget.left())

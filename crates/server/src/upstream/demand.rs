@@ -156,6 +156,7 @@ mod tests {
             tenant: format!("t{number}"),
             principal: PrincipalId(number),
             promise: Promise::share(2.0),
+            contracts: Vec::new(),
             usage: Usage::default(),
             held_ns,
             connected: true,

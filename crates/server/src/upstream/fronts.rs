@@ -6,17 +6,24 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-use front::{Both, Endpoint, Fronts, Homes, Peer, Topology, DEMAND, FRONTS, LEASE_NS, RATES};
+use front::{
+    Both, Endpoint, Fronts, Homes, Peer, Topology, DEMAND, FRONTS, KEPT, LEASE_NS, PROMISES, RATES,
+};
 use policy::Nanos;
 use ring::digest;
+use ring::rand::{SecureRandom, SystemRandom};
 
+use super::attained::Attained;
 use super::catalogue::Book;
 use super::demand::Asked;
 use super::rates::{House, Rates};
 use super::{Found, FrontsOptions, Upstream};
 
 /// Where a front has an entry under its name.
-const ENTRIES: [&[u8]; 3] = [FRONTS, RATES, DEMAND];
+const ENTRIES: [&[u8]; 4] = [FRONTS, RATES, DEMAND, PROMISES];
+
+/// How well promises are kept is forgotten so many seconds after the last front is gone.
+const KEPT_S: &[u8] = b"15";
 
 /// What keeps the entry of this front.
 pub struct Round<'u> {
@@ -27,6 +34,7 @@ pub struct Round<'u> {
     fronts: Fronts,
     rates: Rates,
     asked: Asked,
+    attained: Attained,
     book: Option<Book<'u>>,
     /// That by which the own node was last found.
     topology: Option<Arc<Topology>>,
@@ -61,6 +69,7 @@ impl<'u> Round<'u> {
             fronts: Fronts::default(),
             rates: Rates::new(options.divide_weights),
             asked: Asked::default(),
+            attained: Attained::new(era()),
             book: None,
             topology: None,
             failed: false,
@@ -158,6 +167,31 @@ impl<'u> Round<'u> {
             book.ask(&[b"HSET", DEMAND, me.as_bytes(), asked.as_bytes()])?;
             self.upstream.survey.go(book, now)?;
         }
+        self.tell_promises(there, house, now)
+    }
+
+    /// Tells the others what became of promises here, and hears it of them. One of them writes down
+    /// what came of it at all.
+    fn tell_promises(
+        &mut self,
+        there: &[Peer],
+        house: &dyn House,
+        now: Nanos,
+    ) -> Result<(), String> {
+        let Some(book) = self.book.as_mut().filter(|_| self.attained.is_due(now)) else {
+            return Ok(());
+        };
+        let me = self.me.id.as_str();
+        let mine = self.attained.tell(house.promises(), now);
+        book.ask(&[b"HSET", PROMISES, me.as_bytes(), mine.as_bytes()])?;
+        let told = book.ask(&[b"HGETALL", PROMISES])?;
+        let other = |id: &str| id != me && there.iter().any(|peer| peer.id == id);
+        let elsewhere = self.attained.hear(&told, other);
+        house.attained(self.attained.fronts(), elsewhere);
+        if there.first().is_some_and(|first| first.id == me) {
+            let kept = house.kept();
+            book.ask(&[b"SET", KEPT, kept.as_bytes(), b"EX", KEPT_S])?;
+        }
         Ok(())
     }
 
@@ -187,6 +221,14 @@ fn follow(known: &mut Option<Arc<Homes>>, homes: Option<Homes>) -> bool {
         *known = homes.map(Arc::new);
     }
     !same
+}
+
+/// Another number at each start.
+fn era() -> u64 {
+    let mut bytes = [0; 8];
+    // Without randomness the server does not start.
+    let _ = SystemRandom::new().fill(&mut bytes);
+    u64::from_le_bytes(bytes)
 }
 
 /// The name of a front that is at this place, the one without TLS if there are two: it keeps it

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use telemetry::admin::{start, Access, AdminHandle, AdminOptions};
 use telemetry::{
-    AdminSource, Capacities, CertificateSnapshot, Class, ClusterMove, ClusterNode, ClusterTenant,
-    ClusterView, Connections, ControlSnapshot, Delay, DeviceOperation, DeviceSnapshot, DeviceUse,
-    Explanation, LateTime, Logins, Memory, PartSpent, PrincipalSnapshot, PromiseAttainment,
-    PromiseKept, PromiseSnapshot, PromiseStep, PromiseWindow, Registry, Request, RequestCost,
-    ServerSnapshot, SlowRequest, StageSnapshot, State, Storage, TenantAtNode, TenantDevice,
-    TenantSetting, TenantSnapshot, TenantStage,
+    AdminSource, Capacities, CertificateSnapshot, Class, ClusterMove, ClusterNode, ClusterPromise,
+    ClusterTenant, ClusterView, Connections, ControlSnapshot, Delay, DeviceOperation,
+    DeviceSnapshot, DeviceUse, Explanation, LateTime, Logins, Memory, PartSpent, PrincipalSnapshot,
+    PromiseAttainment, PromiseKept, PromiseSnapshot, PromiseStep, PromiseWindow, Registry, Request,
+    RequestCost, ServerSnapshot, SlowRequest, StageSnapshot, State, Storage, TenantAtNode,
+    TenantDevice, TenantSetting, TenantSnapshot, TenantStage,
 };
 
 /// Says what a server might say.
@@ -159,6 +159,13 @@ impl AdminSource for Fake {
                 at: at.clone(),
                 partitions,
                 busy,
+            }],
+            promises: vec![ClusterPromise {
+                class: "get".into(),
+                fronts: 3,
+                last: promise().last,
+                hour: promise().hour,
+                ..Default::default()
             }],
             ..Default::default()
         };
@@ -350,6 +357,8 @@ fn promise() -> PromiseSnapshot {
         windows_met: 359,
         windows_missed: 1,
         windows_without_data: 0,
+        requests: 40_000,
+        late: 16,
         met_percent: Some(99.72),
         budget_left_percent: Some(60.0),
     };
@@ -361,6 +370,7 @@ fn promise() -> PromiseSnapshot {
         window_s: 10.0,
         throughput_per_s: Some(1_000.0),
         contract_per_s: Some(1_500.0),
+        contract_portion: 0.25,
         importance: 80,
         requests: 100_000,
         late: 40,

@@ -21,6 +21,7 @@ use super::Visit;
 use crate::tenants::Tenant;
 
 pub use explain::explained;
+pub use slo::kept_at_all_fronts;
 pub use slowest::line as slow_line;
 
 /// Runs an `ENTREMET` subcommand.

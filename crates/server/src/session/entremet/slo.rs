@@ -1,14 +1,18 @@
 //! `ENTREMET SLO LIST [tenant] | GET tenant class … | SET tenant class … | DEL tenant class …`:
 //! what tenants were promised of latency and throughput, and how well it was kept.
 
+use std::sync::Arc;
+
 use policy::slo::admission::Admission;
+use policy::slo::Counts;
 use policy::words::Words;
 use settings::tenant::{Field, Shown, Slo, SloClass, SLO};
 
 use super::edits::Edits;
 use super::{admission, Visit};
 use crate::session::NOT_OPERATOR;
-use crate::slo::Meter;
+use crate::shared::Shared;
+use crate::slo::{Bucket, History, Meter, Record, Window};
 use crate::tenants::{RegistryError, Tenant};
 
 const SYNTAX: &str = "ERR syntax: ENTREMET SLO LIST [tenant] | GET tenant class [WORKLOAD name] | \
@@ -100,7 +104,7 @@ fn list(visit: &mut Visit<'_>) {
             String::new()
         };
         let unix_s = visit.now_ms / 1_000;
-        let line = |meter: &std::sync::Arc<Meter>| {
+        let line = |meter: &Arc<Meter>| {
             format!(
                 "{whose}{}: {}",
                 meter.slo(),
@@ -112,33 +116,44 @@ fn list(visit: &mut Visit<'_>) {
     super::lines(&mut visit.reply(), &text);
 }
 
-/// How well a promise was kept, in words.
+/// How well a promise was kept, in words: here, and at all fronts where there are several.
 pub fn how_well(meter: &Meter, unix_s: u64) -> Vec<String> {
-    let record = meter.record.lock();
-    let latency = meter.objective().latency;
-    let last = record.windows().next_back();
-    let last = match last.map(|last| (last, last.counts.requests, last.latency_ns)) {
-        None => "no window is over yet".to_string(),
-        Some((last, requests, ns)) => {
-            let percentile = latency.zip(ns).map_or(String::new(), |(latency, ns)| {
-                let time = super::time(ns);
-                format!("p{} {time} over {requests} requests, ", latency.percentile)
-            });
-            let late = match requests {
-                0 => String::new(),
-                _ => format!("{} late, ", last.counts.late),
-            };
-            let beyond = match last.counts.beyond {
-                0 => String::new(),
-                beyond => format!("{beyond} beyond the contract, "),
-            };
-            format!(
-                "last window: {percentile}{late}{beyond}{}",
-                last.outcome.word()
-            )
-        }
+    let portion = meter.portion();
+    let here = (portion < 1.0).then(|| format!("{:.1} % of its contract is here", 100.0 * portion));
+    let mut said: Vec<String> = here.into_iter().collect();
+    said.extend(well(meter, &meter.record.lock(), unix_s));
+    said.extend(at_all_fronts(meter, unix_s));
+    said
+}
+
+/// How well a promise was kept at all fronts that keep it together; none: there is one.
+fn at_all_fronts(meter: &Meter, unix_s: u64) -> Option<String> {
+    let whole = meter.whole.lock();
+    let (fronts, record) = whole.seen()?;
+    let well = well(meter, record, unix_s).join(", ");
+    Some(format!("at all {fronts} fronts: {well}"))
+}
+
+/// The same of all tenants' promises, a line each.
+pub fn kept_at_all_fronts(shared: &Shared) -> Vec<String> {
+    let unix_s = (shared.options.wall_ms)() / 1_000;
+    let of = |tenant: Arc<Tenant>| {
+        let meters = tenant.meters();
+        let line = |meter: &Arc<Meter>| {
+            let kept = at_all_fronts(meter, unix_s)?;
+            Some(format!("{}, {}: {kept}", tenant.name, meter.slo()))
+        };
+        meters.all().iter().filter_map(line).collect::<Vec<_>>()
     };
-    let over = |bucket: crate::slo::Bucket, name: &str| {
+    shared.tenants.list().into_iter().flat_map(of).collect()
+}
+
+fn well(meter: &Meter, record: &Record, unix_s: u64) -> Vec<String> {
+    let last = match record.windows().next_back() {
+        None => "no window is over yet".to_string(),
+        Some(last) => last_window(meter, last),
+    };
+    let over = |bucket: Bucket, name: &str| {
         let attainment = bucket.attainment();
         let part = attainment.part()?;
         Some(format!(
@@ -152,6 +167,39 @@ pub fn how_well(meter: &Meter, unix_s: u64) -> Vec<String> {
     [Some(last), hour, days].into_iter().flatten().collect()
 }
 
+fn last_window(meter: &Meter, last: &Window) -> String {
+    let Counts {
+        requests,
+        late,
+        beyond,
+        ..
+    } = last.counts;
+    let measured = meter.objective().latency.zip(last.latency_ns);
+    let percentile = measured.map_or(String::new(), |(latency, ns)| {
+        let few = match requests < latency.sample_least() {
+            true => ", which is their maximum",
+            false => "",
+        };
+        let time = super::time(ns);
+        format!(
+            "p{} {time} over {requests} requests{few}, ",
+            latency.percentile
+        )
+    });
+    let late = match requests {
+        0 => String::new(),
+        _ => format!("{late} late, "),
+    };
+    let beyond = match beyond {
+        0 => String::new(),
+        beyond => format!("{beyond} beyond the contract, "),
+    };
+    format!(
+        "last window: {percentile}{late}{beyond}{}",
+        last.outcome.word()
+    )
+}
+
 /// What is promised, a field each, and how well it was kept.
 fn facts(meter: &Meter, unix_s: u64) -> Vec<(String, Shown)> {
     let slo = meter.slo();
@@ -160,45 +208,68 @@ fn facts(meter: &Meter, unix_s: u64) -> Vec<(String, Shown)> {
         .map(|field| (field.option().to_ascii_lowercase(), field.shown(slo)));
     let mut facts: Vec<(String, Shown)> = set.collect();
     let total = meter.read().counts;
-    let record = meter.record.lock();
-    let last = record.windows().next_back();
+    for (name, count) in [
+        ("requests", total.requests),
+        ("late", total.late),
+        ("beyond-contract", total.beyond),
+    ] {
+        facts.push((name.into(), Shown::Integer(count)));
+    }
+    facts.extend(attained(meter, Some(&meter.record.lock()), "", unix_s));
+    let whole = meter.whole.lock();
+    let (fronts, record) = whole.seen().unzip();
+    let fronts = fronts.map_or(1, |fronts| fronts as u64);
+    facts.push(("fronts".into(), Shown::Integer(fronts)));
+    let contract = meter.objective().contract_per_s;
+    let here = contract.map_or(Shown::Nothing, |_| Shown::Number(100.0 * meter.portion()));
+    facts.push(("contract-percent-here".into(), here));
+    facts.extend(attained(meter, record, "all-fronts-", unix_s));
+    facts
+}
+
+/// How well a promise was kept by this record, a field each, whose names begin so; nothing is known
+/// where there is none.
+fn attained(
+    meter: &Meter,
+    record: Option<&Record>,
+    begin: &str,
+    unix_s: u64,
+) -> Vec<(String, Shown)> {
+    let last = record.and_then(|record| record.windows().next_back());
     let part = |part: Option<f64>| part.map_or(Shown::Nothing, |part| Shown::Number(100.0 * part));
-    let (hour, days) = (
-        record.history.last_hour(unix_s),
-        record.history.last_30_days(unix_s),
-    );
-    let left = |bucket: &crate::slo::Bucket| {
+    let bucket = |of: fn(&History, u64) -> Bucket| {
+        record.map_or(Bucket::default(), |record| of(&record.history, unix_s))
+    };
+    let (hour, days) = (bucket(History::last_hour), bucket(History::last_30_days));
+    let left = |bucket: &Bucket| {
         let latency = meter.objective().latency;
         let budget = latency.map(|latency| policy::slo::Budget::of(&latency, &bucket.counts()));
         part(budget.and_then(|budget| budget.left()))
     };
-    for (name, shown) in [
-        ("requests", Shown::Integer(total.requests)),
-        ("late", Shown::Integer(total.late)),
-        ("beyond-contract", Shown::Integer(total.beyond)),
+    let shown = |last: Option<Shown>| last.unwrap_or(Shown::Nothing);
+    let latency = last.and_then(|last| last.latency_ns);
+    let facts = [
         (
             "last-window",
-            last.map_or(Shown::Nothing, |last| {
-                Shown::Text(last.outcome.word().into())
-            }),
+            shown(last.map(|last| Shown::Text(last.outcome.word().into()))),
         ),
         (
             "last-window-requests",
-            last.map_or(Shown::Nothing, |last| Shown::Integer(last.counts.requests)),
+            shown(last.map(|last| Shown::Integer(last.counts.requests))),
         ),
         (
             "last-window-latency-us",
-            last.and_then(|last| last.latency_ns)
-                .map_or(Shown::Nothing, |ns| Shown::Number((ns / 1e3).round())),
+            shown(latency.map(|ns| Shown::Number((ns / 1e3).round()))),
         ),
         ("met-percent-1h", part(hour.attainment().part())),
         ("met-percent-30d", part(days.attainment().part())),
         ("budget-left-percent-1h", left(&hour)),
         ("budget-left-percent-30d", left(&days)),
-    ] {
-        facts.push((name.into(), shown));
-    }
+    ];
     facts
+        .into_iter()
+        .map(|(name, shown)| (format!("{begin}{name}"), shown))
+        .collect()
 }
 
 fn get(visit: &mut Visit<'_>) {
@@ -305,7 +376,7 @@ fn delete(visit: &Visit<'_>) -> Result<Option<Vec<String>>, String> {
 }
 
 /// The tenant that word 3 names.
-fn known(visit: &Visit<'_>) -> Result<std::sync::Arc<Tenant>, String> {
+fn known(visit: &Visit<'_>) -> Result<Arc<Tenant>, String> {
     let name = visit.text(3);
     let tenant = visit.shared.tenants.get(&name);
     tenant.ok_or_else(|| super::no_such(&name))
