@@ -217,8 +217,11 @@ impl Portion {
         match self.divided {
             Divided::Rate => {
                 let claimed: f64 = others.iter().map(|other| other.claim).sum();
-                self.kept = self.told.claim.min(due).min((1.0 - claimed).max(0.0));
-                self.told.claim = due;
+                let left = (1.0 - claimed).max(0.0);
+                self.kept = self.told.claim.min(due).min(left);
+                // What the others claim they must give up first: whoever claimed it at once would
+                // have them give up more than he takes, in turns for ever.
+                self.told.claim = due.min(left);
             }
             Divided::Weight => {
                 let step = divided::towards(self.kept, due, self.fronts);

@@ -55,6 +55,16 @@ impl Fronts {
         }
     }
 
+    /// The same, but each front writes and reads before the next one does.
+    fn in_turn(&mut self, count: usize, asks: &[f64]) {
+        for _ in 0..count {
+            for (front, asks) in asks.iter().enumerate() {
+                self.step(front, *asks);
+                self.step(front, *asks);
+            }
+        }
+    }
+
     fn served(&self, asks: &[f64]) -> f64 {
         let parts = self.parts();
         let served = parts.iter().zip(asks).map(|(part, asks)| part.min(*asks));
@@ -348,6 +358,19 @@ proptest! {
             fronts.step(front, asks);
             let all: f64 = fronts.parts().iter().sum();
             prop_assert!(all <= 1.0 + 1e-9, "{:?}", fronts.parts());
+        }
+    }
+
+    #[test]
+    fn all_of_it_is_used_whenever_fronts_meet(
+        asks in prop::collection::vec(prop_oneof![Just(0.0), 0.0..0.5, Just(9.0)], 2..6),
+    ) {
+        let mut fronts = Fronts::new(Divided::Rate, asks.len());
+        fronts.in_turn(30, &asks);
+        let wanted = asks.iter().sum::<f64>().min(1.0);
+        for _ in 0..10 {
+            fronts.in_turn(1, &asks);
+            prop_assert!(fronts.served(&asks) >= 0.96 * wanted, "{:?} of {asks:?}", fronts.parts());
         }
     }
 
