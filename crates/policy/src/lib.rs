@@ -22,6 +22,7 @@
 //! * [`window`] says how many requests to have out at a server that others send to as well;
 //! * [`profile`] says what a request costs it, directly and later, and [`provision`] turns promised
 //!   requests into VOPs;
+//! * [`reserved`] says which requests before an engine go before shares;
 //! * [`device`] emulates a hard disk or an SSD: it says when an I/O would be done;
 //! * [`login`] says whose password is checked next;
 //! * [`seats`] says who may hold a connection;
@@ -57,6 +58,7 @@ pub mod profile;
 pub mod promise;
 pub mod provision;
 pub mod replica;
+pub mod reserved;
 pub mod seats;
 pub mod slo;
 pub mod stall;

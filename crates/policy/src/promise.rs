@@ -121,9 +121,10 @@ impl Promise {
     pub fn portions(&self, portions: &Portions) -> Self {
         let limit = |per_s: Option<f64>| per_s.map(|per_s| per_s * portions.limit);
         let promised = |per_s: f64| per_s * portions.promised;
+        let [get, put] = self.reserved_per_s;
         Promise {
             weight: self.weight * portions.weight,
-            reserved_per_s: self.reserved_per_s.map(promised),
+            reserved_per_s: [get * portions.reserved[0], put * portions.reserved[1]],
             limit: Limit {
                 requests_per_s: limit(self.limit.requests_per_s),
                 bytes_per_s: limit(self.limit.bytes_per_s),

@@ -65,10 +65,11 @@ fn a_front_keeps_its_portions_of_a_promise() {
     let here = promise().portions(&Portions {
         limit: 0.25,
         promised: 0.5,
+        reserved: [0.5, 0.1],
         weight: 2.0,
     });
     assert_eq!((here.weight, here.reserved_permits), (5.0, 5));
-    assert_eq!(here.reserved_per_s, [1_000.0, 250.0]);
+    assert_eq!(here.reserved_per_s, [1_000.0, 50.0]);
     assert_eq!(here.contract_per_s, Some(1_500.0));
     let wanted = Limit {
         requests_per_s: Some(1_000.0),

@@ -299,7 +299,7 @@ impl upstream::House for Told {
     }
 }
 
-/// The contracts of a tenant's promises, and what was offered of them.
+/// The contracts of a tenant's promises, what is reserved for it, and what was offered of them.
 fn contracts(meters: &Meters) -> Vec<ContractSeen> {
     let seen = meters.all().iter().filter_map(|meter| {
         let (per_s, offered) = meter.offered()?;
@@ -309,7 +309,13 @@ fn contracts(meters: &Meters) -> Vec<ContractSeen> {
             offered,
         })
     });
-    seen.collect()
+    let reserves = meters.reserves.asked();
+    let reserves = reserves.map(|(name, per_s, offered)| ContractSeen {
+        name: name.to_owned(),
+        per_s,
+        offered,
+    });
+    seen.chain(reserves).collect()
 }
 
 /// Says what tenants were given at run time, with another engine than today's, and what has no

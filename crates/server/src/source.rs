@@ -391,6 +391,8 @@ fn snapshot(
         contract_per_s: settings.contract_per_s,
         limit_portion: portions.limit,
         promised_portion: portions.promised,
+        reserve_get_portion: portions.reserved[0],
+        reserve_put_portion: portions.reserved[1],
         weight_here: settings.weight * portions.weight,
         sync: settings.durability.word().to_string(),
         connections: u64::from(tenant.connections()),

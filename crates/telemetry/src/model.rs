@@ -287,7 +287,14 @@ pub struct TenantSnapshot {
     /// The part of its limits that it may use here: 1, unless several fronts keep them together.
     #[serde(default)]
     pub limit_portion: f64,
-    /// The part of its contracts that it may use here.
+    /// The part of its reserved reads that is this server's: 1, unless several fronts keep them
+    /// together.
+    #[serde(default)]
+    pub reserve_get_portion: f64,
+    /// The same of its reserved writes.
+    #[serde(default)]
+    pub reserve_put_portion: f64,
+    /// The part of its contract that it may use here.
     #[serde(default)]
     pub promised_portion: f64,
     /// Its weight here: as configured, unless several fronts divide it.

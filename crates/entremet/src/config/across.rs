@@ -183,6 +183,7 @@ fn promises(config: &Config, reader: &Reader) {
     let cores = config.server.cores_or_all();
     let room = Room {
         cores,
+        fronts: 1,
         requests_per_s: config.scheduler.requests.per_s() * cores as f64,
         handlers: (engine.upstream.is_none()).then_some(engine.handlers.into()),
         memories: [
@@ -196,8 +197,13 @@ fn promises(config: &Config, reader: &Reader) {
     for problem in each.collect::<Totals>().unkept(&room) {
         let most = largest(&config.tenants, problem.key);
         let span = reader.place(&format!("tenant[{most}].{}", problem.key));
-        // Where the file leaves the cores to the machine, this may not be the machine meant.
-        let added = match (problem.key, config.server.cores) {
+        // Where the file leaves the cores to the machine, this may not be the machine meant; and
+        // other fronts may serve a part of it.
+        let whole = config
+            .server
+            .cores
+            .filter(|_| config.server.cluster.is_none());
+        let added = match (problem.key, whole) {
             ("reserve", None) => report.warn(span, problem.key, problem.what),
             _ => report.error(span, problem.key, problem.what),
         };

@@ -225,6 +225,21 @@ proptest! {
 }
 
 #[test]
+fn reservations_before_an_engine_must_fit_the_front_unless_others_have_a_part() {
+    let engine = "[engine]\nkind = 'redis-cluster'\nurl = 'redis-cluster://127.0.0.1:1'\n";
+    let reserves = |server: &str, get: &str| {
+        let tenant = format!("[[tenant]]\nname = 'web'\npassword = 'p'\nreserve.get = '{get}'\n");
+        of(&format!("[server]\ncores = 1\n{server}\n{engine}{tenant}"))
+    };
+    reserves("", "2000/s").expect("it fits");
+    let more = reserves("", "200000/s").expect_err("more than a core serves");
+    let said = "reservations of all tenants come to 200000/s, but 1 core serves 100000/s";
+    assert!(more.to_string().contains(said), "{more}");
+    let several = "cluster = { listen = '127.0.0.1:6390' }";
+    reserves(several, "200000/s").expect("others may serve the rest");
+}
+
+#[test]
 fn permits_are_reserved_of_handlers_only_where_data_is_kept_here() {
     let tenant = "[[tenant]]\nname = 'web'\npassword = 'p'\nreserved_permits = 900\n";
     let here = refused(tenant);

@@ -34,14 +34,12 @@ const NOT_HERE: &str = "has no effect: an engine keeps the data, and none is kep
 const NAMED: [&str; 3] = ["url", "unmarked", "tls"];
 
 /// What of a tenant's settings is about the storage in this process.
-pub const OF_STORAGE: [&str; 7] = [
+pub const OF_STORAGE: [&str; 5] = [
     "sync",
     "cache",
     "block_cache",
     "write_buffers",
     "reserved_ios",
-    "reserve.get",
-    "reserve.put",
 ];
 
 /// What of a tenant's settings is about a cluster.

@@ -28,6 +28,8 @@ mod tests;
 
 pub use divided::Divided;
 
+use crate::provision::Reservation;
+
 /// What a tenant has when it comes to a front at which it was not, as a part of an even part. Of a
 /// rate that is lost where it is not used; with a twentieth of weights, shares in all were 1 to 3 %
 /// less even.
@@ -74,8 +76,10 @@ pub struct Told {
 pub struct Portions {
     /// The part of its limits.
     pub limit: f64,
-    /// The part of what it was promised: contracts, and reservations where a front keeps them.
+    /// The part of its contract.
     pub promised: f64,
+    /// The parts of the reads and of the writes that are reserved for it.
+    pub reserved: Reservation,
     /// What its weight is multiplied by: over the fronts that serve it, these add up to how many
     /// fronts there are.
     pub weight: f64,
@@ -87,6 +91,7 @@ impl Default for Portions {
         Portions {
             limit: 1.0,
             promised: 1.0,
+            reserved: [1.0; 2],
             weight: 1.0,
         }
     }

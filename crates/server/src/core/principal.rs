@@ -141,6 +141,19 @@ impl Principals {
         due_at
     }
 
+    /// A request of a class begins before an engine: whether it is reserved, and goes before
+    /// shares.
+    #[inline]
+    pub fn reserved(&self, tenant: &Tenant, class: Class, now: Nanos) -> bool {
+        let Some(Some(counted)) = self.counted.get(tenant.id.index()) else {
+            return false;
+        };
+        let reserves = &counted.meters.reserves;
+        let first = reserves.first(class, now);
+        reserves.take(class, 1, now);
+        first
+    }
+
     /// What the lanes of a tenant are entitled to where requests come in, and elsewhere.
     pub fn lanes(&self, tenant: &Tenant) -> [Vec<LaneAllocation>; 2] {
         match self.counted.get(tenant.id.index()) {
@@ -282,6 +295,9 @@ impl Principals {
                     late.push((Arc::clone(meter), some));
                 }
             }
+            let kib = (request.bytes_in + request.bytes_out) / 1024;
+            // One of each was taken when it began.
+            (counted.meters.reserves).take(answered.class, kib.saturating_sub(count), end);
             // Bytes and time are the turn's, not each request's: they are booked once.
             (request.bytes_in, request.bytes_out, request.cpu_ns) = (0, 0, 0);
         }

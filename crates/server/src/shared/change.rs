@@ -202,10 +202,13 @@ impl Shared {
     /// Refuses promises that the server could not keep together with those it has made.
     fn feasible(&self, settings: &Settings, others: &Totals) -> Result<(), RegistryError> {
         let options = &self.options;
-        let capacity = options.capacity.requests_per_s * options.cores as u64;
+        let each = options.capacity.requests_per_s * options.cores as u64;
+        // Other fronts must be as this one is.
+        let fronts = self.upstream.as_ref().map_or(1, |it| it.fronts() as usize);
         let room = Room {
             cores: options.cores,
-            requests_per_s: capacity as f64,
+            fronts,
+            requests_per_s: (each * fronts as u64) as f64,
             handlers: (self.upstream.is_none()).then_some(options.engine.handlers as u64),
             memories: options.memory_budgets(),
         };

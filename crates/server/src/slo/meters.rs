@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 use stage::{LaneAllocation, LaneId, Terms};
 use telemetry::{Class, CLASSES};
 
+use super::reserves::Reserves;
 use super::{Meter, Workloads};
 
 /// A tenant's workloads and the meters of its promises, as they are at one time.
@@ -18,6 +19,8 @@ pub struct Meters {
     /// Its workloads.
     pub workloads: Workloads,
     meters: Vec<Arc<Meter>>,
+    /// What is reserved for it before an engine.
+    pub reserves: Reserves,
     /// Places in `meters`, by lane and class; empty where nothing is promised. A class is in two at
     /// most: its own and that of any class.
     found: Vec<[SmallVec<[u16; 2]>; CLASSES]>,
@@ -55,9 +58,11 @@ impl Meters {
             };
             meters.push(same.map_or_else(new, Arc::clone));
         }
+        let reserved = settings.promise().reserved_per_s;
         Self {
             workloads,
             meters,
+            reserves: Reserves::new(reserved, &before.reserves, now),
             found,
         }
     }
@@ -126,7 +131,8 @@ impl Meters {
     pub fn keep(&self, now: Nanos, parts: &BTreeMap<String, f64>) -> bool {
         let named = self.meters.iter();
         let named = named.filter_map(|meter| Some((meter, *parts.get(&meter.name())?)));
-        named.fold(false, |changed, (meter, part)| {
+        let changed = self.reserves.keep(now, parts);
+        named.fold(changed, |changed, (meter, part)| {
             meter.set_portion(now, part) | changed
         })
     }

@@ -15,7 +15,7 @@ use policy::{Nanos, PrincipalId, Promise};
 use telemetry::Usage;
 
 use super::attained::Which;
-use crate::slo::Reading;
+use crate::slo::{Reading, RESERVED};
 use line::Line;
 use waited::Waited;
 
@@ -269,11 +269,18 @@ impl Tenant {
         }
     }
 
+    fn contract_part(&self, name: &str) -> f64 {
+        let contract = self.contracts.get(name);
+        contract.map_or(1.0, |one| one.portion.part())
+    }
+
     fn portions(&self, whole_weight: bool) -> Portions {
         let [limit, promised, weight] = &self.parts;
         Portions {
             limit: limit.part(),
             promised: promised.part(),
+            // Each is a contract of its own.
+            reserved: RESERVED.map(|name| self.contract_part(name)),
             weight: match whole_weight {
                 true => 1.0,
                 false => weight.times_even(),
@@ -295,7 +302,6 @@ fn used_of(promise: &Promise, used: &Usage, elapsed_s: f64) -> [f64; PARTS.len()
     };
     let limit =
         part(requests, promise.limit.requests_per_s).max(part(bytes, promise.limit.bytes_per_s));
-    let promised = part(normalised, Some(promise.requests_per_s()))
-        .max(part(normalised, promise.contract_per_s));
+    let promised = part(normalised, promise.contract_per_s);
     [limit, promised.min(1.0), normalised]
 }

@@ -40,7 +40,9 @@ pub const MEMORIES: [Memory; 3] = [
 pub struct Room {
     /// Cores.
     pub cores: usize,
-    /// Requests per second that they serve together.
+    /// Fronts that keep promises together; 1: this server alone.
+    pub fronts: usize,
+    /// Requests per second that the cores of all of them serve.
     pub requests_per_s: f64,
     /// Handlers, of which reserved permits are taken; `None`: they are taken of nothing (before an
     /// engine they come beside what the others may have out).
@@ -128,15 +130,20 @@ impl Totals {
     #[must_use]
     pub fn unkept(&self, room: &Room) -> Vec<Infeasible> {
         let rates = (self.reserved_per_s > room.requests_per_s).then(|| {
-            let serve = match room.cores {
-                1 => "core serves",
-                _ => "cores serve",
+            let cores = match room.cores {
+                1 => "1 core".to_owned(),
+                cores => format!("{cores} cores"),
+            };
+            let serve = match (room.cores, room.fronts) {
+                (1, 1) => format!("{cores} serves"),
+                (_, 1) => format!("{cores} serve"),
+                (_, fronts) => format!("{fronts} fronts with {cores} each serve"),
             };
             Infeasible {
                 key: "reserve",
                 what: format!(
-                    "reservations of all tenants come to {:.0}/s, but {} {serve} {:.0}/s",
-                    self.reserved_per_s, room.cores, room.requests_per_s
+                    "reservations of all tenants come to {:.0}/s, but {serve} {:.0}/s",
+                    self.reserved_per_s, room.requests_per_s
                 ),
                 advice: "promise less, or raise scheduler.requests if the machine has been measured to do more".into(),
             }
@@ -240,6 +247,7 @@ mod tests {
     fn what_is_not_there_is_named() {
         let room = Room {
             cores: 1,
+            fronts: 1,
             requests_per_s: 10_000.0,
             handlers: Some(4),
             memories: [1 << 20, 2 << 20, 3 << 20],
@@ -291,6 +299,10 @@ mod tests {
                  allot less, or raise engine.write_buffers",
             ]
         );
+        let several = Room { fronts: 3, ..room };
+        let said = Totals::default().with(&more).unkept(&several);
+        let three = "but 3 fronts with 1 core each serve 10000/s";
+        assert!(said[0].what.ends_with(three), "{}", said[0].what);
         let beyond = more.beyond_its_own().expect("more than its limit");
         assert_eq!(
             beyond.what,

@@ -298,8 +298,12 @@ impl Core {
         let large = front.sizes.note(whose, bytes, self.now);
         // Each uses up its contract; those that go with others go by the terms of the first.
         let begun = forwards.first().map(|first| {
-            let due_at = self.principals.begin(connection, first.spec.class);
-            (first, due_at[HANDLERS])
+            let class = first.spec.class;
+            let due_at = self.principals.begin(connection, class)[HANDLERS];
+            let tenant = &connection.tenant;
+            let reserved = self.principals.reserved(tenant, class, self.now);
+            // What is reserved is due when it comes.
+            (first, reserved.then_some(connection.tally.since).or(due_at))
         });
         if let (0, Some((first, due_at))) = (connection.outstanding(), begun) {
             let mut outstanding = Outstanding::none(Terms {

@@ -28,7 +28,7 @@ pub fn explained(shared: &Shared, tenant: &Tenant, operator: bool) -> Vec<String
         &settings,
         shared.tenants.totals().weight,
     )];
-    text.extend(portions_line(tenant.portions(), settings.weight));
+    text.extend(portions_line(tenant.portions(), &settings));
     let totals = shared.metrics.totals(&tenant.name);
     let classes = totals.iter().flat_map(|totals| totals.active());
     let classes: Vec<_> = classes
@@ -91,14 +91,21 @@ fn share_line(name: &str, settings: &Settings, weights: f64) -> String {
 }
 
 /// What of its rates and of its weight it has at this front.
-fn portions_line(portions: Portions, weight: f64) -> Option<String> {
+fn portions_line(portions: Portions, settings: &Settings) -> Option<String> {
     let percent = |part: f64| format!("{:.1} %", 100.0 * part);
+    let reserved = match settings.promise().requests_per_s() > 0.0 {
+        true => {
+            let [reads, writes] = portions.reserved.map(percent);
+            format!(" {reads} of its reserved reads and {writes} of its writes,")
+        }
+        false => String::new(),
+    };
     (portions != Portions::default()).then(|| {
         format!(
-            "several fronts keep its rates and weight together: here {} of its limits, {} of its contracts, a weight of {:.3}",
+            "several fronts keep its rates and weight together: here {} of its limits, {} of its contract,{reserved} a weight of {:.3}",
             percent(portions.limit),
             percent(portions.promised),
-            weight * portions.weight
+            settings.weight * portions.weight
         )
     })
 }
