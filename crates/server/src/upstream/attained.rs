@@ -17,8 +17,9 @@ use crate::slo::{Reading, Unanswered};
 /// Whoever reads so many rounds too late misses some.
 const ROUNDS_TOLD: usize = 4;
 
-/// Promises that are told of in a round at most: a text of some hundred KiB.
-const PROMISES_MAX: usize = 1_000;
+/// Promises that are told of in a round at most: a text of some hundred KiB. If something came of
+/// more, the others are told of in the next rounds.
+const PROMISES_MAX: usize = 250;
 
 /// A tenant, and what a promise is called among its promises.
 pub type Which = (String, String);
@@ -80,22 +81,29 @@ impl Attained {
     }
 
     /// What to tell of these promises, of which so much was counted since the start.
-    pub fn tell(&mut self, read: Vec<(Which, Reading)>, now: Nanos) -> String {
+    pub fn tell(&mut self, mut read: Vec<(Which, Reading)>, now: Nanos) -> String {
         self.at = now;
         self.number += 1;
-        let mut before = std::mem::take(&mut self.before);
+        let first = self.number as usize * PROMISES_MAX % read.len().max(1);
+        read.rotate_left(first);
+        let mut known = std::mem::take(&mut self.before);
         let mut promises = Vec::new();
         for (which, reading) in read {
-            let since = match before.remove(&which) {
-                Some(before) => reading.since(&before),
+            let before = match known.remove(&which) {
+                Some(before) => before,
                 // Those who hear of this front for the first time count from here, too.
-                None if self.number == 1 => Reading::default(),
-                None => reading.clone(),
+                None if self.number == 1 => reading.clone(),
+                None => Reading::default(),
+            };
+            let since = reading.since(&before);
+            let counted = match promises.len() < PROMISES_MAX || since.is_empty() {
+                true => reading,
+                false => before,
             };
             if promises.len() < PROMISES_MAX && !since.is_empty() {
                 promises.push(Told::of(&which, since));
             }
-            self.before.insert(which, reading);
+            self.before.insert(which, counted);
         }
         let number = self.number;
         self.told.push_back(Round { number, promises });
@@ -296,6 +304,30 @@ mod tests {
             "{}",
             pair.text
         );
+    }
+
+    #[test]
+    fn of_very_many_promises_some_are_told_of_later() {
+        let (mut teller, mut reader) = (Attained::new(7), Attained::new(8));
+        let read = |requests: u64| {
+            let which = |number| ("web".to_owned(), format!("get:w{number}"));
+            let all =
+                (0..2 * PROMISES_MAX + 9).map(|number| (which(number), reading(requests, 0, 0)));
+            all.collect::<Vec<_>>()
+        };
+        let mut heard: BTreeMap<Which, u64> = BTreeMap::new();
+        for round in 0..5 {
+            let text = teller.tell(read(if round == 0 { 5 } else { 12 }), S);
+            assert!(teller
+                .told
+                .iter()
+                .all(|round| round.promises.len() <= PROMISES_MAX));
+            for (which, one) in reader.hear(&entries(&[("a", &text)]), |_| true) {
+                *heard.entry(which).or_default() += one.counts.requests;
+            }
+        }
+        assert_eq!(heard.len(), 2 * PROMISES_MAX + 9);
+        assert!(heard.values().all(|requests| *requests == 7), "each once");
     }
 
     #[test]
