@@ -57,6 +57,14 @@ def weight(front, tenant):
     return float(next(line for line in front.metrics() if line.startswith(begin)).removeprefix(begin))
 
 
+def told(cluster, tenant, node):
+    """What the tenant weighs before this node, as `entremet cluster status` says."""
+    status, said = cluster.entremet("status")
+    assert status == 0, said
+    its = said.split("\nWeights\n")[1].split(f"  {tenant.name}: ")[1]
+    return float(re.search(rf"127.0.0.1:{node.port}  weighs ([\d.]+) there, takes \d+ % of its time", its)[1])
+
+
 @contextlib.contextmanager
 def flood(lists, tenant, served):
     """As much as each node gives of the tenant's list there, until the end; counts what was served of whom, and where."""
@@ -101,7 +109,7 @@ def is_made_up_for(got, node):
 
 
 def test_weight_goes_to_the_front_that_serves(trio):
-    _, fronts = trio
+    cluster, fronts = trio
     ones, wides = fill(fronts, ONE), fill(fronts, WIDE)
     (node,) = ones
     home, served = fronts[node], {}
@@ -112,6 +120,7 @@ def test_weight_goes_to_the_front_that_serves(trio):
         # each other, and go by what is set meanwhile.
         divided = lambda got: part_of_first(got, node) > 0.75 and is_made_up_for(got, node)
         eventually(lambda: divided(served_in(served, 6_000)), 120, "each has its part")
+        eventually(lambda: told(cluster, ONE, node) > 2.5 and told(cluster, WIDE, node) < 0.5, 30, "so it is shown")
         # Fronts are asked one after the other while weights move: what is asked of two may be counted at both.
         eventually(lambda: sum(weight(front, WIDE) for front in fronts.values()) < 3.2, 30, "together they are the whole")
         # Where nothing of it is served it has what is set, for when it comes.

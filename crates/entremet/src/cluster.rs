@@ -38,6 +38,7 @@ mod slots;
 mod status;
 mod strays;
 mod survey;
+mod weights;
 mod what;
 
 use std::error::Error;
@@ -77,7 +78,7 @@ pub enum ClusterCommand {
     /// Take a node in that has nothing yet, or that was emptied
     #[command(after_help = ADD)]
     Add(AddArgs),
-    /// Show nodes, fronts, and where tenants' partitions are
+    /// Show nodes, fronts, where tenants' partitions are, and what tenants weigh there
     #[command(after_help = STATUS)]
     Status(AtArgs),
     /// Say what is wrong: slots that nobody has or that were left in the middle of a move, nodes
@@ -171,6 +172,9 @@ Examples:
   entremet cluster add --at redis-cluster://10.0.0.1:6379,10.0.0.2:6379 10.0.0.4:6379 --fill";
 
 const STATUS: &str = "\
+Of tenants that were served something of late, it shows what they weigh at the front before each node, and how much of
+the node's time they take, as fronts with [server.cluster] tell.
+
 Examples:
   entremet cluster status --at redis-cluster://10.0.0.1:6379,10.0.0.2:6379
   entremet cluster status --at rediss-cluster://10.0.0.1:6379 --ca ca.crt --cert ops.crt --key ops.key";

@@ -33,4 +33,4 @@ pub use connection::FREE_BYTES as CONNECTION_FREE_BYTES;
 pub use options::{Capacity, Descriptors, Listen, Options, Plan, StorageFiles, Tls, Tuning};
 pub use server::{Server, ServerError};
 pub use shared::Phase;
-pub use upstream::{EngineTls, FrontsOptions, Trust, UpstreamOptions};
+pub use upstream::{weights_told, EngineTls, FrontsOptions, Trust, UpstreamOptions};

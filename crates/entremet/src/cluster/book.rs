@@ -6,7 +6,9 @@ use std::hash::{BuildHasher, Hasher};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use front::{slot, Demand, Elsewhere, Space, CATALOGUE, CONTROL, DEMAND, FRONTS, KEPT, MOVES};
+use front::{
+    slot, Demand, Elsewhere, Space, CATALOGUE, CONTROL, DEMAND, FRONTS, KEPT, MOVES, RATES,
+};
 
 use super::intent::{slots_of, Intent, LEASE_NS};
 use super::nodes::Views;
@@ -130,6 +132,14 @@ impl Book {
         let entries = self.entries(nodes, DEMAND)?;
         let read = |(name, text): (String, String)| Some((name, Demand::read(&text)?));
         Ok(entries.into_iter().filter_map(read).collect())
+    }
+
+    /// What fronts tell each other of rates and weights, by their names.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn rates(&mut self, nodes: &mut Nodes) -> Result<Vec<(String, String)>, Failure> {
+        self.entries(nodes, RATES)
     }
 
     /// What is written down of whoever places partitions, under this name. Empty: nothing.

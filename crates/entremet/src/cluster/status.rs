@@ -1,6 +1,6 @@
 //! `entremet cluster status`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -13,6 +13,7 @@ use super::lead::{is_led, LEAD};
 use super::leaving::leaving;
 use super::nodes::Views;
 use super::reach::{field, Nodes};
+use super::weights::{weights, Weighs};
 use super::what::slots_with;
 use super::{AtArgs, Failure};
 
@@ -27,12 +28,51 @@ pub fn run(at: &AtArgs) -> Result<(), Failure> {
     let tenants = book.tenants(&mut nodes)?;
     let fronts = book.fronts(&mut nodes)?;
     let moves = book.moves(&mut nodes)?;
+    let (demands, rates) = (book.demands(&mut nodes)?, book.rates(&mut nodes)?);
     let [lead, last] = [LEAD, LAST].map(|name| book.control(&mut nodes, name));
     let (lead, last) = (lead?, last?);
     let kept = book.kept(&mut nodes)?;
     let leaving = leaving(&mut book, &mut nodes)?;
     let mut out = io::stdout().lock();
     writeln!(out, "Nodes")?;
+    masters(&mut out, &mut nodes, &views, &leaving)?;
+    writeln!(out, "\nFronts")?;
+    let fronts = fronts.iter().filter_map(|(id, text)| Peer::read(id, text));
+    let fronts: Vec<Peer> = fronts.map(|(peer, _)| peer).collect();
+    for peer in &fronts {
+        let before = peer.node.as_ref();
+        let node = before.map_or_else(String::new, |node| format!(", before {node}"));
+        writeln!(out, "  {peer}{node}")?;
+    }
+    writeln!(out, "\nPartitions")?;
+    for (name, space) in &tenants {
+        let parts = space.parts();
+        writeln!(out, "  {name}: {parts}")?;
+        for (at, list) in by_node(space, &views) {
+            writeln!(out, "    {at}  {}", list.join(" "))?;
+        }
+    }
+    out.write_all(weighed(&weights(&views, &fronts, &demands, &rates)).as_bytes())?;
+    promises(&mut out, &kept)?;
+    if !lead.is_empty() {
+        write!(out, "\nControl\n{}", controlled(&lead, &last))?;
+    }
+    if !moves.is_empty() {
+        writeln!(out, "\nMoves that were begun")?;
+        for begun in &moves {
+            writeln!(out, "  {}", told(begun, &views, &tenants))?;
+        }
+    }
+    Ok(())
+}
+
+/// The nodes that are there, with their replicas, and those that are away.
+fn masters(
+    out: &mut impl Write,
+    nodes: &mut Nodes,
+    views: &Views,
+    leaving: &BTreeSet<String>,
+) -> Result<(), Failure> {
     for node in views.first.masters() {
         let keys = nodes.number(&node.at, &[b"DBSIZE"])?;
         let info = nodes.text(&node.at, &[b"INFO", b"memory"])?;
@@ -61,31 +101,6 @@ pub fn run(at: &AtArgs) -> Result<(), Failure> {
             node.at,
             &node.id[..8.min(node.id.len())]
         )?;
-    }
-    writeln!(out, "\nFronts")?;
-    for peer in fronts.iter().filter_map(|(id, text)| Peer::read(id, text)) {
-        let (peer, _) = peer;
-        let before = peer.node.as_ref();
-        let node = before.map_or_else(String::new, |node| format!(", before {node}"));
-        writeln!(out, "  {peer}{node}")?;
-    }
-    writeln!(out, "\nPartitions")?;
-    for (name, space) in &tenants {
-        let parts = space.parts();
-        writeln!(out, "  {name}: {parts}")?;
-        for (at, list) in by_node(space, &views) {
-            writeln!(out, "    {at}  {}", list.join(" "))?;
-        }
-    }
-    promises(&mut out, &kept)?;
-    if !lead.is_empty() {
-        write!(out, "\nControl\n{}", controlled(&lead, &last))?;
-    }
-    if !moves.is_empty() {
-        writeln!(out, "\nMoves that were begun")?;
-        for begun in &moves {
-            writeln!(out, "  {}", told(begun, &views, &tenants))?;
-        }
     }
     Ok(())
 }
@@ -131,6 +146,21 @@ fn controlled(lead: &str, last: &str) -> String {
         text.push_str(&format!("  last, {ago_s} s ago: {what}\n"));
     }
     text
+}
+
+/// What tenants weigh; nothing, where no front tells of any.
+fn weighed(weights: &BTreeMap<String, Weighs>) -> String {
+    let mut text = String::new();
+    for (name, weighs) in weights {
+        text.push_str(&format!("  {name}: {}\n", weighs.says()));
+        for line in weighs.lines() {
+            text.push_str(&format!("    {line}\n"));
+        }
+    }
+    match text.is_empty() {
+        true => text,
+        false => format!("\nWeights\n{text}"),
+    }
 }
 
 /// Which partitions are at which node.

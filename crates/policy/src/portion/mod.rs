@@ -119,6 +119,23 @@ pub struct Portion {
     fronts: usize,
 }
 
+impl Divided {
+    /// How many times an even part it is that a front has which keeps to `kept` of all, one of
+    /// `fronts`.
+    #[must_use]
+    pub fn times_even(self, kept: f64, fronts: usize) -> f64 {
+        let even = kept * fronts as f64;
+        match self {
+            // So written, an even part is 1 to the last digit.
+            Divided::Rate => 1.0 + (1.0 - SPARE) * (even - 1.0),
+            // What is spare of a weight is given on top where there is less. Taken from all parts
+            // it would favour small ones: beside a tenant that is at one front only, one with an
+            // eighth of its weight there would have 2 % more.
+            Divided::Weight => even.max(SPARE),
+        }
+    }
+}
+
 impl Portion {
     /// Of one among `fronts`, before it has heard of any.
     #[must_use]
@@ -151,15 +168,7 @@ impl Portion {
     /// How many times an even part that is.
     #[must_use]
     pub fn times_even(&self) -> f64 {
-        let even = self.kept * self.fronts as f64;
-        match self.divided {
-            // So written, an even part is 1 to the last digit.
-            Divided::Rate => 1.0 + (1.0 - SPARE) * (even - 1.0),
-            // What is spare of a weight is given on top where there is less. Taken from all parts
-            // it would favour small ones: beside a tenant that is at one front only, one with an
-            // eighth of its weight there would have 2 % more.
-            Divided::Weight => even.max(SPARE),
-        }
+        self.divided.times_even(self.kept, self.fronts)
     }
 
     /// What it used of late, as it has told.

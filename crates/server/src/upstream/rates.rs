@@ -16,6 +16,7 @@ use telemetry::Usage;
 
 use super::attained::Which;
 use crate::slo::{Reading, RESERVED};
+pub use line::weights_told;
 use line::Line;
 use waited::Waited;
 

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use policy::portion::Told;
 
-use super::PARTS;
+use super::{PARTS, WEIGHT};
 
 /// Of its rates and its weight, and of each of its promises that has a contract.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -46,6 +46,16 @@ impl Line {
         }
         Some((tenant, line))
     }
+}
+
+/// By the names of tenants, how many times its configured weight each weighs at a front that has
+/// told this, one of `fronts`.
+pub fn weights_told(text: &str, fronts: usize) -> impl Iterator<Item = (&str, f64)> {
+    let told = text.lines().filter_map(Line::read);
+    told.map(move |(tenant, line)| {
+        let part = line.parts[WEIGHT].claim;
+        (tenant, PARTS[WEIGHT].times_even(part, fronts))
+    })
 }
 
 fn told<'t>(words: &mut impl Iterator<Item = &'t str>) -> Option<Told> {
@@ -96,5 +106,13 @@ mod tests {
         ] {
             assert_eq!(Line::read(bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn a_front_tells_what_tenants_weigh_there() {
+        let text =
+            "web 0 0 0.5 0 0 0 0 0.5 0 0 9 0 0.75 9 9\nidle 0 0 0.5 0 0 0 0 0.5 0 0 0 0 0 0 0\n";
+        let weights: Vec<_> = weights_told(text, 2).collect();
+        assert_eq!(weights, [("web", 1.5), ("idle", 0.01)]);
     }
 }
