@@ -142,3 +142,28 @@ def test_keys_at_a_target_that_died_are_followed_to_who_has_its_place(how, make_
         status, said = cluster.entremet("move", "alpha", "--to", place(third))
         assert status == 0 and all_there(alpha, 300), said
         assert cluster.entremet("check") == (0, "nothing is wrong\n")
+
+
+def test_copies_at_a_node_without_slots_are_in_nobodys_way(make_cluster, before):
+    """As at a master that was replaced, lost its slots one by one, and so was not made a replica."""
+    cluster, server, slot, source, target = alpha_at(make_cluster, before)
+    left = cluster.fresh(0)
+    status, said = cluster.entremet("add", place(left))
+    assert status == 0, said
+    with server.wire(ALPHA) as alpha:
+        fill(alpha, 300)
+        left.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", source.id)
+        keys = source.ask("CLUSTER", "GETKEYSINSLOT", slot, 300)
+        source.ask("MIGRATE", "127.0.0.1", left.port, "", 0, 10_000, "COPY", "KEYS", *keys)
+        left.ask("CLUSTER", "SETSLOT", slot, "STABLE")
+        status, said = cluster.entremet("check")
+        assert status == 1 and f"300 keys of slot {slot} (alpha) are at {place(left)}, which has no slots, and {place(source)} has all of them" in said, said
+        assert "cluster move" not in said, said
+        status, said = cluster.entremet("move", "alpha", "--to", place(target))
+        assert status == 0 and target.port_of(slot) == target.port and all_there(alpha, 300), said
+        # What nobody else has is no copy.
+        alpha.ask("DEL", "key:7")
+        status, said = cluster.entremet("check")
+        assert status == 1 and f"cluster move {slot} --to {place(left)}" in said, said
+        left.ask("FLUSHALL")
+        assert all(cluster.entremet("check") == (0, "nothing is wrong\n") for _ in range(2))

@@ -12,7 +12,7 @@ use super::intent::{slots_of, Intent, LEASE_NS};
 use super::nodes::{Open, Views};
 use super::reach::Nodes;
 use super::slots::Slots;
-use super::strays::{strays, Stray};
+use super::strays::{are_left_over, strays, Stray};
 use super::what::slots_with;
 use super::{AtArgs, Failure};
 
@@ -49,8 +49,12 @@ pub fn run(at: &AtArgs) -> Result<(), Failure> {
     let (going, left): (Vec<Intent>, Vec<Intent>) = moves.into_iter().partition(at_work);
     let mut wrong = wrong(&views, &going, &left, &tenants);
     let moving = |slot| going.iter().any(|begun| begun.slots.has(slot));
-    let astray = astray.iter().filter(|stray| !moving(stray.slot));
-    wrong.extend(astray.filter_map(|stray| stray_says(stray, &views, &left, &tenants)));
+    for stray in astray.iter().filter(|stray| !moving(stray.slot)) {
+        wrong.extend(match are_left_over(&mut nodes, &views, stray)? {
+            true => Some(left_over_says(stray, &views, &tenants)),
+            false => stray_says(stray, &views, &left, &tenants),
+        });
+    }
     let mut out = io::stdout().lock();
     for begun in &going {
         writeln!(
@@ -141,6 +145,17 @@ fn stray_says(
             slots_with(slot.into(), tenants)
         )
     })
+}
+
+/// The line for copies of keys at a master without slots.
+fn left_over_says(stray: &Stray, views: &Views, tenants: &[(String, Space)]) -> String {
+    let owner = views.owner(stray.slot).map_or("", |node| &node.at);
+    format!(
+        "{} keys of {} are at {}, which has no slots, and {owner} has all of them: FLUSHALL there, and then CLUSTER REPLICATE, or take it away",
+        stray.keys,
+        slots_with(stray.slot.into(), tenants),
+        views.at(&stray.at)
+    )
 }
 
 #[cfg(test)]

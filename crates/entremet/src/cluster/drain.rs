@@ -21,7 +21,7 @@ use super::reach::Nodes;
 use super::say::Say;
 use super::series::{asked, bytes_in, memory, orders, used, Series, ROW};
 use super::slots::{rows, Slots};
-use super::strays::{heir, strays};
+use super::strays::{are_left_over, heir, strays};
 use super::survey::{refuse_large, room, Survey};
 use super::what::slots_with;
 use super::{DrainArgs, Failure};
@@ -108,7 +108,9 @@ impl Drain<'_> {
         for stray in strays(&mut self.nodes, &views, Slots::all())? {
             let order = orders.iter_mut().find(|order| order.slots.has(stray.slot));
             if let Some(order) = order {
-                order.to = stray.at;
+                if !are_left_over(&mut self.nodes, &views, &stray)? {
+                    order.to = stray.at;
+                }
             }
         }
         let mut survey = Survey::default();

@@ -6,8 +6,12 @@ use super::nodes::{Node, Open, Views};
 use super::plan::{plan, Plan};
 use super::reach::Nodes;
 use super::slots::Slots;
-use super::survey::counts;
+use super::survey::{counts, keys_of};
 use super::Failure;
+use crate::client::Reply;
+
+/// Of more keys it is not looked whether they are copies.
+const COPIES_MAX: u64 = 10_000;
 
 /// Keys that are where their slot is not.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +59,30 @@ pub fn strays(nodes: &mut Nodes, views: &Views, slots: Slots) -> Result<Vec<Stra
     Ok(strays)
 }
 
+/// Whether these are copies that nobody needs: their master has no slots, as one that was replaced
+/// and has not become a replica, and the one that has the slot has all of them.
+///
+/// # Errors
+/// A master does not say.
+pub fn are_left_over(nodes: &mut Nodes, views: &Views, stray: &Stray) -> Result<bool, Failure> {
+    let slot = stray.slot;
+    let has_nothing = views
+        .master(&stray.at)
+        .is_some_and(|node| node.slots() == 0);
+    let Some(owner) = views.owner(slot).filter(|_| has_nothing) else {
+        return Ok(false);
+    };
+    if stray.keys > COPIES_MAX || views.open_at(&stray.at, slot).is_some() {
+        return Ok(false);
+    }
+    let keys = keys_of(nodes, views.at(&stray.at), slot, COPIES_MAX as usize)?;
+    let asked: Vec<_> = (keys.iter())
+        .map(|key| vec![&b"EXISTS"[..], key.as_slice()])
+        .collect();
+    let there = nodes.try_all(&owner.at, &asked)?;
+    Ok(there.iter().all(|there| *there == Reply::Integer(1)))
+}
+
 /// The node to which a move that was begun goes on: the one that was named, or, where that is gone,
 /// the one that has the keys that went there. None: there are none.
 ///
@@ -65,8 +93,12 @@ pub fn heir(nodes: &mut Nodes, views: &Views, begun: &Intent) -> Result<Option<S
         return Ok(Some(begun.to.clone()));
     }
     refuse_unsettled(views, begun.slots, [begun.to.as_str()])?;
-    let strays = strays(nodes, views, begun.slots)?;
-    Ok(strays.into_iter().next().map(|stray| stray.at))
+    for stray in strays(nodes, views, begun.slots)? {
+        if !are_left_over(nodes, views, &stray)? {
+            return Ok(Some(stray.at));
+        }
+    }
+    Ok(None)
 }
 
 /// What it comes to that slots are to be at the node `to`, as [`plan`] has it, if no key of them
@@ -92,11 +124,12 @@ pub fn planned(
     refuse_unsettled(views, slots, comes_to.iter().copied())?;
     // What is on its way to a node is known of, and the plan says what becomes of it.
     let known = |at: &str| at == to || Some(at) == from || comes_to.contains(&at);
-    let mut strays = strays(nodes, views, slots)?.into_iter();
-    match strays.find(|stray| !known(&stray.at)) {
-        Some(stray) => Err(stray.says(views).into()),
-        None => Ok(made?),
+    for stray in strays(nodes, views, slots)? {
+        if !known(&stray.at) && !are_left_over(nodes, views, &stray)? {
+            return Err(stray.says(views).into());
+        }
     }
+    Ok(made?)
 }
 
 /// Refuses what went to a node that is gone, as long as a replica may still take its place.
