@@ -38,6 +38,16 @@ const SPARE: f64 = 0.01;
 /// for most of the time.
 const NEARLY: f64 = 0.8;
 const MOSTLY: f64 = 0.5;
+/// Of a rate, who was held back asks for so many times what it used. That is about what the clients
+/// of a front vary by.
+const ONCE: f64 = 1.2;
+/// In so many rounds, one after the other: others must give up first what a claim is for.
+const ONCE_ROUNDS: u32 = 4;
+/// Then for so many times.
+const AGAIN: f64 = 1.5;
+/// And after so many rounds for all that it can get. If each did so at once, a front that can use
+/// nine tenths would have half of that beside three whose clients vary by a tenth.
+const AGAIN_ROUNDS: u32 = 8;
 /// What was used fades by this part in a round.
 const FADES: f64 = 0.5;
 /// Of a weight, by as many parts of this as requests of the tenant are served in a round, at all
@@ -112,6 +122,8 @@ pub struct Portion {
     pace: f64,
     /// It served nothing of the tenant until this round.
     comes: bool,
+    /// Rounds, one after the other, in which it was held back.
+    held_back: u32,
     /// The part that it might use before the last change.
     had: f64,
     /// What it keeps to, of what is divided: of a rate, never more than it claims.
@@ -153,6 +165,7 @@ impl Portion {
             elsewhere: 0.0,
             pace: 0.0,
             comes: false,
+            held_back: 0,
             had: even,
             kept: even,
             fronts,
@@ -187,8 +200,14 @@ impl Portion {
             Divided::Rate => used >= NEARLY * self.had.min(self.part()) || used == 0.0,
             Divided::Weight => true,
         };
-        let more = waited >= MOSTLY && nearly;
+        let held_back = waited >= MOSTLY && nearly;
         self.comes = self.used < used * NOTHING;
+        self.held_back = match held_back {
+            false => 0,
+            // Nothing is known of who comes but that he waits.
+            true if self.comes || used == 0.0 => AGAIN_ROUNDS + 1,
+            true => self.held_back.saturating_add(1),
+        };
         let all = requests + self.elsewhere;
         self.pace += match self.pace > 0.0 {
             true => (all - self.pace) * NEWEST,
@@ -205,10 +224,13 @@ impl Portion {
             Divided::Weight => used,
         };
         self.remembered = self.remembered * (1.0 - fades) + requests;
-        let used = match self.divided {
+        let (used, more) = match (self.divided, self.held_back) {
+            (Divided::Weight, _) => (self.used, held_back),
             // Less is believed slowly, for it may be chance; more at once.
-            Divided::Rate => used.max(self.used),
-            Divided::Weight => self.used,
+            (Divided::Rate, 0) => (used.max(self.used), false),
+            (Divided::Rate, 1..=ONCE_ROUNDS) => (used.max(self.used) * ONCE, false),
+            (Divided::Rate, ..=AGAIN_ROUNDS) => (used.max(self.used) * AGAIN, false),
+            (Divided::Rate, _) => (used.max(self.used), true),
         };
         self.told = Told {
             used,

@@ -1,3 +1,7 @@
+//! Fronts that divide a rate or a weight, in whatever order they meet.
+
+mod varying;
+
 use super::*;
 use proptest::prelude::*;
 
