@@ -285,3 +285,11 @@ def test_whether_a_promise_fits_is_said_before_it_is_made(start):
     assert status == 1 and "it is impossible" in text, text
     status, text = planned("get", "--at-most", "soon")
     assert status == 1 and "AT-MOST must be a time" in text, text
+    with server.wire(MASTER) as wire:
+        for kind in ("put", "get", "scan", "multiget"):
+            assert wire.ask("ENTREMET", "SLO", "SET", "web", kind, *impossible[2:]) == b"OK"
+        explained = [line.decode() for line in wire.ask("ENTREMET", "EXPLAIN", "web")]
+    count = lambda *begins: sum(line.startswith(begins) for line in explained)
+    # To find it takes long where much is promised.
+    assert count("the promise for ") >= 4 and count("what it would take: ", "neither less ") == 3, explained
+    assert "what it would take is said of the first 3 that do not fit" in explained
