@@ -112,19 +112,34 @@ fn wrong(
         ));
     }
     let written = |slot: u16| going.iter().chain(left).any(|begun| begun.slots.has(slot));
-    for (slot, id, open) in views.open().filter(|(slot, ..)| !written(*slot)) {
-        let to = match open {
-            Open::Out(to) => to,
-            Open::In(_) => id,
-        };
-        wrong.push(format!(
-            "{} is in the middle of a move at {}, and nothing is written down of it: if no other tool is at it, entremet cluster move {slot} --to {}",
-            slots_with(slot.into(), tenants),
-            views.at(id),
-            views.at(to)
-        ));
-    }
+    let open = views.open().filter(|(slot, ..)| !written(*slot));
+    wrong.extend(open.map(|(slot, id, open)| open_says(slot, id, open, views, tenants)));
     wrong
+}
+
+/// The line for a slot that is open at the node `id`, of whose move nothing is written down.
+fn open_says(
+    slot: u16,
+    id: &str,
+    open: &Open,
+    views: &Views,
+    tenants: &[(String, Space)],
+) -> String {
+    let (at, slots) = (views.at(id), slots_with(slot.into(), tenants));
+    let owner = views.owner(slot).map_or("", |node| &node.id);
+    let to = match open {
+        // It was cut off, or stood still, when the move went on without it.
+        Open::In(from) if owner != from && owner != id => {
+            let from = views.at(from);
+            return format!("{at} waits for {slots} from {from}, which does not have it any more: CLUSTER SETSLOT {slot} STABLE there");
+        }
+        Open::In(_) => id,
+        Open::Out(to) => to,
+    };
+    format!(
+        "{slots} is in the middle of a move at {at}, and nothing is written down of it: if no other tool is at it, entremet cluster move {slot} --to {}",
+        views.at(to)
+    )
 }
 
 /// The line for keys that no client sees; none: they are on their way to where they are, which has
@@ -190,6 +205,15 @@ mod tests {
         assert_eq!(said.len(), 1);
         assert!(
             said[0].ends_with("entremet cluster move 7 --to h:2"),
+            "{said:?}"
+        );
+        let waits = Views {
+            by_master: [(b.clone(), view(&b, &format!("8192-16383 [7-<-{b}]"), ""))].into(),
+            ..views("8192-16383", "")
+        };
+        let said = wrong(&waits, &[], &[], &[]);
+        assert!(
+            said.len() == 1 && said[0].ends_with("CLUSTER SETSLOT 7 STABLE there"),
             "{said:?}"
         );
         let begun = Intent::read("7", &format!("{a} {b} 1 - 0")).expect("an intent");
