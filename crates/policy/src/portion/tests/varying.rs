@@ -2,7 +2,7 @@
 
 use super::{Fronts, MANY};
 use crate::generator::Generator;
-use crate::portion::{Divided, Portion};
+use crate::portion::Divided;
 use proptest::prelude::*;
 
 /// The part that is used of what can be where clients vary by up to `noise` of what they ask for,
