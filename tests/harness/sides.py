@@ -22,15 +22,6 @@ def ip(*words):
     subprocess.run(["ip", *words], check=True, stdin=subprocess.DEVNULL, capture_output=True)
 
 
-def may_be_made():
-    """Whether this process may make one."""
-    name = f"entremet-{os.getpid()}-probe"
-    made = subprocess.run(["ip", "netns", "add", name], stdin=subprocess.DEVNULL, capture_output=True).returncode == 0
-    if made:
-        ip("netns", "del", name)
-    return made
-
-
 class Side:
     """One part, in which processes run that can be reached at `host` from all of it, and from the other while the wire is whole."""
 
@@ -84,6 +75,17 @@ class Sides:
     def close(self):
         for side in self.both:
             side.close()
+
+
+def may_be_made():
+    """Whether this process may make them, and start something there."""
+    try:
+        sides = Sides()
+    except (OSError, subprocess.CalledProcessError):
+        return False
+    started = subprocess.run([*sides.both[0].wrapper, "true"], stdin=subprocess.DEVNULL, capture_output=True)
+    sides.close()
+    return started.returncode == 0
 
 
 class OnSide:
