@@ -145,13 +145,10 @@ impl Principals {
     /// shares.
     #[inline]
     pub fn reserved(&self, tenant: &Tenant, class: Class, now: Nanos) -> bool {
-        let Some(Some(counted)) = self.counted.get(tenant.id.index()) else {
-            return false;
-        };
-        let reserves = &counted.meters.reserves;
-        let first = reserves.first(class, now);
-        reserves.take(class, 1, now);
-        first
+        match self.counted.get(tenant.id.index()) {
+            Some(Some(counted)) => counted.meters.reserves.begin(class, now),
+            _ => false,
+        }
     }
 
     /// What the lanes of a tenant are entitled to where requests come in, and elsewhere.

@@ -58,14 +58,18 @@ impl Reserves {
         self.0[which].as_deref()
     }
 
-    /// Whether a request of this class goes before shares.
+    /// A request of this class begins: whether it goes before shares.
     #[inline]
-    pub fn first(&self, class: Class, now: Nanos) -> bool {
-        let reserve = self.of(class);
-        reserve.is_some_and(|reserve| reserve.here.lock().reserved.first(now))
+    pub fn begin(&self, class: Class, now: Nanos) -> bool {
+        self.of(class).is_some_and(|reserve| {
+            let reserved = &mut reserve.here.lock().reserved;
+            let first = reserved.first(now);
+            reserved.take(now, 1);
+            first
+        })
     }
 
-    /// So many requests of 1 KiB are served, or turn out to be so many more.
+    /// It has turned out to be so many more, of 1 KiB.
     #[inline]
     pub fn take(&self, class: Class, requests: u64, now: Nanos) {
         if let Some(reserve) = self.of(class).filter(|_| requests > 0) {
@@ -107,15 +111,17 @@ mod tests {
 
     const S: Nanos = 1_000_000_000;
 
+    fn goes_first(reserves: &Reserves, class: Class, now: Nanos) -> bool {
+        let reserve = reserves.of(class);
+        reserve.is_some_and(|reserve| reserve.here.lock().reserved.first(now))
+    }
+
     /// Of requests of a class, as many a second, those that go first in ten seconds.
     fn first(reserves: &Reserves, class: Class, begin: Nanos) -> u64 {
         let times = (0..1_000).map(|at| begin + at * S / 100);
         let went = times.filter(|now| {
-            let first = reserves.first(class, *now);
-            if first {
-                reserves.take(class, 1, *now);
-            }
-            first
+            // Those that do not are not served either.
+            goes_first(reserves, class, *now) && reserves.begin(class, *now)
         });
         went.count() as u64 / 10
     }
@@ -145,6 +151,6 @@ mod tests {
         let before = Reserves::new([1.0, 0.0], &Reserves::default(), S);
         before.take(Class::Get, 90, S);
         let after = Reserves::new([1.0, 3.0], &before, S);
-        assert!(!after.first(Class::Get, 60 * S) && after.first(Class::Put, S));
+        assert!(!goes_first(&after, Class::Get, 60 * S) && goes_first(&after, Class::Put, S));
     }
 }
