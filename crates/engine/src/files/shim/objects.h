@@ -234,23 +234,33 @@ class Objects {
     return __builtin_bswap64(Word(key.data() + skip, bytes));
   }
 
+  // The entries from one number to another (exclusive) in order.
   std::shared_ptr<const Run> Sorted(uint32_t from, uint32_t to) const {
     // Keys that lie between two others begin as both do: what is behind that tells most of them apart, and is compared
     // without a look at the keys.
     const Slice first = KeyIn(InternalKey(First()));
     const size_t skip = first.difference_offset(KeyIn(InternalKey(Last())));
-    std::vector<std::pair<uint64_t, const char*>> ranked;
-    ranked.reserve(to - from);
+    // Of a user key's entries only the newest is sorted: the older ones follow it, as they are linked.
+    std::vector<bool> follows(to - from);
     for (uint32_t number = from; number < to; ++number) {
-      const char* entry = At(number)->at;
-      ranked.emplace_back(Rank(KeyIn(InternalKey(entry)), skip), entry);
+      const uint32_t older = At(number)->older;
+      if (older > from) follows[older - 1 - from] = true;
     }
-    std::sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
-      return a.first != b.first ? a.first < b.first : Before(a.second, b.second);
+    std::vector<std::pair<uint64_t, uint32_t>> ranked;
+    ranked.reserve(to - from - std::count(follows.begin(), follows.end(), true));
+    for (uint32_t number = from; number < to; ++number) {
+      if (!follows[number - from]) ranked.emplace_back(Rank(KeyIn(InternalKey(At(number)->at)), skip), number);
+    }
+    std::sort(ranked.begin(), ranked.end(), [this](const auto& a, const auto& b) {
+      return a.first != b.first ? a.first < b.first : Before(At(a.second)->at, At(b.second)->at);
     });
     auto run = std::make_shared<Run>();
-    run->reserve(ranked.size());
-    for (const auto& [_, entry] : ranked) run->push_back(entry);
+    run->reserve(to - from);
+    for (const auto& [_, newest] : ranked) {
+      for (uint32_t number = newest + 1; number > from; number = At(number - 1)->older) {
+        run->push_back(At(number - 1)->at);
+      }
+    }
     return run;
   }
 
