@@ -2,7 +2,7 @@
 //! them is the home of what.
 //!
 //! Each front writes an entry several times a second, with a number that grows. Who reads the
-//! entries takes a front to be gone when its number has not changed for [`LEASE_NS`], by the
+//! entries takes a front to be gone when its number has not changed for [`SILENT_NS`], by the
 //! reader's own clock: no two clocks need agree.
 
 use std::collections::BTreeMap;
@@ -14,15 +14,16 @@ use crate::slot::{first, SLOTS};
 use crate::space::Space;
 use crate::value::Value;
 
-/// A front that has been silent for so long is gone.
-pub const LEASE_NS: u64 = 4_000_000_000;
+/// A front that has been silent for so long is gone: ten of its entries are missing.
+pub const SILENT_NS: u64 = 2_500_000_000;
 
 /// Its entry is taken out of the way then.
 const FORGET_NS: u64 = 60_000_000_000;
 
 /// Between two readings no front is taken to have been silent for longer: if the entries could not
-/// be read, they could not be written either.
-const GAP_NS: u64 = 1_500_000_000;
+/// be read, they could not be written either. Once they can, all have the rest of [`SILENT_NS`] to
+/// write theirs.
+const GAP_NS: u64 = 500_000_000;
 
 /// After a change all fronts know of it within less than this. A client is sent on only then, so
 /// that no two fronts send it to each other.
@@ -71,7 +72,7 @@ impl Fronts {
 
     /// Those that are there, in the order of their names.
     pub fn there(&self) -> Vec<Peer> {
-        let there = self.seen.values().filter(|seen| seen.silent_ns < LEASE_NS);
+        let there = self.seen.values().filter(|seen| seen.silent_ns < SILENT_NS);
         there.map(|seen| seen.peer.clone()).collect()
     }
 

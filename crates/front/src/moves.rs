@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use crate::fronts::LEASE_NS;
 use crate::slot::SLOTS;
 use crate::value::Value;
 
@@ -40,6 +39,9 @@ pub fn begun(entries: &Value) -> Vec<Begun> {
     });
     read.collect()
 }
+
+/// A move whose entry stays the same for so long is nobody's.
+pub const LEASE_NS: u64 = 4_000_000_000;
 
 /// Which moves somebody is at. Whoever is changes a number about once a second: a move whose entry
 /// stays the same for [`LEASE_NS`], by the reader's clock, is nobody's.

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use front::{
-    Both, Endpoint, Fronts, Homes, Peer, Topology, DEMAND, FRONTS, KEPT, LEASE_NS, PROMISES, RATES,
+    Both, Endpoint, Fronts, Homes, Peer, Topology, DEMAND, FRONTS, KEPT, PROMISES, RATES, SILENT_NS,
 };
 use policy::Nanos;
 use ring::digest;
@@ -143,7 +143,7 @@ impl<'u> Round<'u> {
 
     /// Others take a front that has been silent for so long to be gone, as this one does others.
     fn by_itself(&mut self, house: &dyn House, now: Nanos) {
-        if now.saturating_sub(self.divided_at) >= LEASE_NS {
+        if now.saturating_sub(self.divided_at) >= SILENT_NS {
             self.rates.alone(house);
         }
     }
