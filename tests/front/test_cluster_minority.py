@@ -12,7 +12,7 @@ from harness.cluster import Cluster, clean, know_each_other
 from harness.engine import engines, place
 from harness.resp import ServerError
 from harness.server import ALPHA, Tenant
-from harness.sides import Sides, SideFront, SideNode, may_be_made
+from harness.sides import FarFront, Sides, SideFront, SideNode, may_be_made
 from harness.waiting import at_work, eventually
 
 WIDE = Tenant("wide", extra="partitions = 12")
@@ -117,6 +117,39 @@ def test_who_is_cut_off_refuses_and_loses_only_what_the_guide_says(sides, apart)
     sides.mend()
     eventually(lambda: values(at_few) == values(at_most) == dict.fromkeys(NAMES, 1_000_000), 60, "both sides serve what was written on that of most")
     eventually(lambda: clean(cluster), 60, "nothing is wrong with it")
+
+
+def on_the_way(side, states):
+    """What the kernel of a side still sends to the other on connections in these states: of how many."""
+    with side.entered(), open("/proc/thread-self/net/tcp") as table:
+        rows = [line.split() for line in table.readlines()[1:]]
+    return sum(row[3] in states and int(row[4].split(":")[0], 16) > 0 for row in rows)
+
+
+# As /proc/net/tcp has them: those that are open, and those that are closed and not yet at their end.
+OPEN, CLOSED = {"01"}, {"04", "09", "0B"}
+
+
+def test_nothing_arrives_late_of_whoever_gave_up(request, tmp_path, sides):
+    """A look of a front, and a request of a controller, that the cut has lost: when they are given up nobody sends them again."""
+    most, few = sides.both
+    cluster = Cluster(tmp_path, engines()[0], 3, 0, lambda folder, program: SideNode(most, folder, program))
+    request.addfinalizer(cluster.kill)
+    cluster.start()
+    front = FarFront(few, tmp_path / "front", cluster, tenants=(ALPHA,))
+    request.addfinalizer(front.kill)
+    front.start()
+    words = [*few.wrapper, *cluster.command("control")[len(most.wrapper) :]]
+    with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as control:
+        request.addfinalizer(control.kill)
+        eventually(lambda: "places partitions" in cluster.entremet("status")[1], 60, "it is at work")
+        sides.cut()
+        eventually(lambda: "cannot be written down at the cluster" in front.said(), 60, "the front gives its looks up")
+        eventually(lambda: on_the_way(few, OPEN), 60, "something is on its way")
+        assert on_the_way(few, CLOSED) == 0, "of what the front gave up"
+        control.kill()
+        control.wait()
+    assert on_the_way(few, CLOSED) == 0, "of what has ended"
 
 
 def test_a_move_over_the_cut_comes_to_its_end(sides, apart):

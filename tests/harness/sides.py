@@ -9,7 +9,8 @@ import itertools
 import os
 import subprocess
 
-from harness.cluster import Node, NodeFront
+from harness.cluster import ClusterFront, Node, NodeFront
+from harness.server import free_port
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 NEW_NETWORK = 0x40000000
@@ -116,3 +117,11 @@ class SideFront(OnSide, NodeFront):
 
     def __init__(self, folder, cluster, node, **options):
         super().__init__(node.side, folder, cluster, node, wrapper=node.side.wrapper, **options)
+
+
+class FarFront(OnSide, ClusterFront):
+    """One of several that are one cluster, with no node on its side."""
+
+    def __init__(self, side, folder, cluster, **options):
+        places = f'cluster = {{ listen = "{side.host}:{free_port()}" }}'
+        super().__init__(side, folder, cluster, wrapper=side.wrapper, server_options=f"cores = 1\n{places}", **options)

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use clap::Args;
 use settings::address;
+use socket2::SockRef;
 
 use crate::admin::{Stream, Tls};
 
@@ -309,6 +310,9 @@ impl Client {
 fn connected(target: &Target) -> io::Result<Stream> {
     let stream = TcpStream::connect_timeout(&target.address, CONNECT_MAX)?;
     stream.set_nodelay(true)?;
+    // Every reply is waited for. What is closed before was given up, and must not arrive later, as
+    // it would minutes after a network is whole again: a slot may have gone elsewhere meanwhile.
+    SockRef::from(&stream).set_linger(Some(Duration::ZERO))?;
     wait_for(&stream, target.patience)?;
     Ok(match &target.tls {
         None => Stream::Plain(stream),

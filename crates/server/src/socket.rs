@@ -52,10 +52,15 @@ impl Socket {
         }
     }
 
-    /// Closes it, and what the peer has not received it never will. Of a stream that is only let go
-    /// the kernel sends the rest for minutes.
+    /// Closes it, and what the peer has not received it never will.
     pub fn abort(self) {
-        let (Self::Plain(tcp) | Self::Tls(tcp, _)) = &self;
+        self.reset_on_close();
+    }
+
+    /// When it is closed, or this process ends, what the peer has not received by then it never
+    /// will. Of a stream that is only let go the kernel sends the rest for minutes.
+    pub fn reset_on_close(&self) {
+        let (Self::Plain(tcp) | Self::Tls(tcp, _)) = self;
         if let Err(error) = SockRef::from(tcp).set_linger(Some(Duration::ZERO)) {
             tracing::warn!(%error, "what was sent by a lost connection may arrive late");
         }

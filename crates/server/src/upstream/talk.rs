@@ -93,8 +93,12 @@ impl Talk {
                     // It blocks: what is the poll's kind of a stream does not ask for more.
                     let stream = mio::net::TcpStream::from_std(stream);
                     let socket = set.and_then(|session| Socket::new(stream, session));
+                    let socket = socket.map_err(|why| why.to_string())?;
+                    // Whoever has given up waiting does something else: a slot may be another's by
+                    // the time that a network is whole again.
+                    socket.reset_on_close();
                     let mut talk = Self {
-                        socket: socket.map_err(|why| why.to_string())?,
+                        socket,
                         node: address.to_owned(),
                         at,
                     };
