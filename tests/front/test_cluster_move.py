@@ -1,6 +1,7 @@
 """`entremet cluster move`: partitions go from node to node while their tenants use them, and whatever ends it in the middle, nothing is lost."""
 
 import random
+import re
 import signal
 import subprocess
 import time
@@ -187,6 +188,30 @@ def test_a_target_without_room_gets_nothing(make_cluster, before):
         assert status == 0 and cluster.owner(slot) is target, said
         assert all_there(alpha, 30_000, "y" * 1_000)
         assert clean(cluster)
+
+
+def test_who_gives_up_before_he_begins_lets_others_begin(make_cluster, before):
+    """A mover waits for another, which is gone; meanwhile a node comes to hang that all take to be there."""
+    cluster, server, slot, source, _ = alpha_at(make_cluster, before)
+    server.kill()
+    catalogue = cluster.owner(slot_of(cluster, "{@}"))
+    hangs = next(node for node in cluster.masters if node not in (source, catalogue))
+    target = next(node for node in cluster.masters if node not in (source, hangs))
+    for node in cluster.masters:
+        node.ask("CONFIG", "SET", "cluster-node-timeout", 120_000)
+    # Nobody is at it, but that is known after 4 s only.
+    catalogue.ask("HSET", "{@}moves", slot, f"{source.id} {target.id} 1790000000 gone 0")
+    seen = set()
+    with subprocess.Popen(cluster.command("move", slot, "--to", place(target)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as mover:
+        looks = lambda: seen.add(re.search(rb"cmdstat_hgetall:calls=(\d+)", catalogue.ask("INFO", "commandstats"))[1]) or len(seen) > 6
+        eventually(looks, 20, "it waits for the other")
+        hangs.process.send_signal(signal.SIGSTOP)
+        said, _ = mover.communicate(timeout=100)
+    assert mover.returncode == 1, said
+    assert catalogue.ask("HGET", "{@}moves", slot).split()[3] == b"-", "nobody is at it"
+    hangs.process.send_signal(signal.SIGCONT)
+    status, said = cluster.entremet("move", slot, "--to", place(target))
+    assert status == 0, said
 
 
 def test_a_large_key_moves_only_if_that_may_be(make_cluster, before):

@@ -81,11 +81,14 @@ impl<'m> Mover<'m> {
         };
         let lease = book.claim(nodes, views, intent)?;
         // Whoever was at it may have come further meanwhile.
-        let (moves, views) = book.agreed(nodes, None)?;
-        match planned(nodes, (plan.slots, &plan.to), &views, &moves) {
+        let agreed = book.agreed(nodes, None);
+        let now = agreed
+            .and_then(|(moves, views)| planned(nodes, (plan.slots, &plan.to), &views, &moves));
+        match now {
             Ok(now) => plan = now,
             Err(why) => {
-                book.give_up(nodes, &lease)?;
+                // If that cannot be said either, another waits until it misses this process.
+                let _ = book.give_up(nodes, &lease);
                 return Err(why);
             }
         }
