@@ -121,3 +121,73 @@ def test_a_promise_is_judged_by_the_requests_of_all_fronts(trio):
         for _ in range(7):
             wire.ask("GET", "k")
     eventually(lambda: attained(fronts[1])["get"]["hour"]["requests"] == 67, 60, "what it is asked counts")
+
+
+THROUGHPUT = """
+{}
+[[tenant.slo]]
+class = "any"
+throughput = "{}"
+latency = {{ p = 99.0, at_most = "60s", window = "1s" }}
+"""
+# It is served a little more than it was promised, and less than anybody serves.
+SERVED = Tenant("served", extra=THROUGHPUT.format('limit = { requests = "400/s", max_wait = "10s" }', "300/s"))
+SHORT = Tenant("short", extra=THROUGHPUT.format("", "10M/s"))
+
+
+def throughput(front, tenant):
+    """What a front says of a tenant's promise: the part that is its own, its last window, and that of all fronts."""
+    with front.wire(tenant) as wire:
+        flat = wire.ask("ENTREMET", "SLO", "GET", tenant.name, "any")
+    facts = dict(zip(flat[::2], flat[1::2], strict=True))
+    return float(facts[b"throughput-percent-here"]), facts[b"last-window"], facts[b"all-fronts-last-window"]
+
+
+def test_a_throughput_is_one_of_all_fronts(make_cluster, before_node):
+    cluster = make_cluster()
+    fronts = [before_node(cluster, node, tenants=(SERVED, SHORT), server_options="cores = 1") for node in cluster.masters]
+    know_each_other(fronts, SERVED)
+    first, second, third = fronts
+    parts = lambda tenant: [throughput(front, tenant)[0] for front in fronts]
+    near = lambda tenant, *wanted: all(abs(part - want) < 12 for part, want in zip(parts(tenant), wanted, strict=True))
+    said = lambda tenant: [throughput(front, tenant)[1:] for front in fronts]
+    with flood(first, SERVED), flood(first, SHORT, clients=1):
+        eventually(lambda: near(SERVED, 100, 0, 0), 60, "all of it is where it is served")
+        with flood(second, SERVED), flood(second, SHORT, clients=1):
+            # Each serves about 200 of the 300 that are promised, which is more than its part.
+            eventually(lambda: near(SERVED, 50, 50, 0), 60, "it is where it is served")
+            eventually(lambda: said(SERVED) == [(b"met", b"met"), (b"met", b"met"), (b"no data", b"met")], 60, "it is kept together, and each keeps its part")
+            eventually(lambda: all(whole == b"missed" for _, whole in said(SHORT)), 60, "what nobody keeps is missed at all of them")
+            assert any("% of its throughput is here" in line for line in told(third, SERVED, "EXPLAIN")), told(third, SERVED, "EXPLAIN")
+    eventually(lambda: all(whole == b"no data" for _, whole in said(SHORT)), 60, "nobody wants more")
+
+
+def hour(front, of="get"):
+    kept = attained(front)[of]["hour"]
+    return kept["requests"], kept["windows_met"] > 0
+
+
+def test_what_all_fronts_kept_outlives_each_of_them(trio):
+    _, fronts = trio
+    first, second, third = fronts
+    heard = lambda: all(one["fronts"] == 3 for front in fronts for one in attained(front).values() or [{"fronts": 0}])
+    eventually(heard, 60, "all have heard of all")
+
+    def ask(front, count):
+        with front.wire(JUDGED) as wire:
+            for _ in range(count):
+                wire.ask("GET", "k")
+
+    every = lambda count, among=fronts: all(hour(front) == (count, True) for front in among)
+    ask(first, 30), ask(second, 12)
+    eventually(lambda: every(42), 60, "requests of all fronts are added up")
+    # What it is asked in its last moment the others read when it is gone.
+    ask(first, 9)
+    assert first.stop() == 0
+    eventually(lambda: every(51, (second, third)), 60, "what it told last counts still")
+    first.start()
+    eventually(heard, 60, "it is back")
+    assert hour(first) == (51, True), "it knows what it knew, and has not counted it again"
+    ask(first, 5), ask(third, 4)
+    eventually(lambda: every(60), 60, "and counts with the others")
+    assert attained(first)["get"]["days"]["requests"] == 60

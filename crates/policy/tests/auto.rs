@@ -388,6 +388,30 @@ fn a_promised_rate_of_which_nothing_is_answered_is_short() {
     assert!(!(1..10).all(|second| parts(second * S)), "it waits");
 }
 
+/// Several servers keep a rate together: a part of it that changes is the same promise.
+#[test]
+fn another_part_of_a_promised_rate_is_aimed_at_with_what_was_learnt() {
+    let mut auto = auto();
+    let mut step = |per_s, device| {
+        let mut reads = latency(40, 0, 20);
+        reads.device = device;
+        let all = [held(0, Some(100), None, 80), held(1, None, Some(per_s), 50)];
+        let given = auto.step(&all, &seen(S, vec![latency(200, 0, 20), reads]));
+        (given.promises[0].margin_ns, given.promises[1].device)
+    };
+    let mut last = Default::default();
+    for _ in 0..20 {
+        last = step(40.0, 0.4);
+    }
+    let (margins, device) = last;
+    let (kept, half) = step(20.0, 0.4);
+    assert_eq!(kept, margins);
+    assert!(
+        (half - device / 2.0).abs() < 0.01 && device > 0.4,
+        "{half} of {device}"
+    );
+}
+
 /// A stall in which nothing is answered is seen while it lasts.
 #[test]
 fn requests_that_wait_for_longer_than_promised_ask_for_more_before_they_are_answered() {

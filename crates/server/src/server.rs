@@ -18,9 +18,9 @@ use crate::options::{Options, Tuning};
 use crate::provide::Provider;
 use crate::session::kept_at_all_fronts;
 use crate::shared::{News, Phase, Shared};
-use crate::slo::{Meter, Meters, Reading};
+use crate::slo::{throughput, Elsewhere, Meter, Meters, Reading};
 use crate::tenants::{Doorkeeper, Pool, Registry, StoreError, Tenant, TenantSpec};
-use crate::upstream::{self, ContractSeen, Kept, Lookout, Trust, Upstream, Which};
+use crate::upstream::{self, AskedOf, ContractSeen, Kept, Lookout, Trust, Upstream, Which};
 use crate::watchdog::Watchdog;
 
 /// Why a server does not start.
@@ -269,14 +269,14 @@ impl upstream::House for Told {
         tenants.flat_map(of).collect()
     }
 
-    fn attained(&self, fronts: usize, mut elsewhere: BTreeMap<Which, Reading>) {
+    fn attained(&self, fronts: usize, mut elsewhere: BTreeMap<Which, Elsewhere>) {
         let now = self.0.options.clock.now();
         for tenant in self.0.tenants.list() {
             for meter in tenant.meters().all() {
                 let which = (tenant.name.clone(), meter.name());
-                let more = elsewhere.remove(&which).unwrap_or_default();
+                let told = elsewhere.remove(&which).unwrap_or_default();
                 let mut whole = meter.whole.lock();
-                whole.hear(fronts, &more, || meter.read(), now);
+                whole.hear(fronts, &told, || meter.read(), now);
             }
         }
     }
@@ -299,23 +299,28 @@ impl upstream::House for Told {
     }
 }
 
-/// The contracts of a tenant's promises, what is reserved for it, and what was offered of them.
+/// The contracts and throughputs of a tenant's promises, what is reserved for it, and what was
+/// asked of them.
 fn contracts(meters: &Meters) -> Vec<ContractSeen> {
-    let seen = meters.all().iter().filter_map(|meter| {
-        let (per_s, offered) = meter.offered()?;
+    let offered = |name: String, (per_s, offered)| ContractSeen {
+        name,
+        per_s,
+        asked: AskedOf::Offered(offered),
+    };
+    let contracts = meters.all().iter();
+    let contracts = contracts.filter_map(|meter| Some(offered(meter.name(), meter.offered()?)));
+    let throughputs = meters.all().iter().filter_map(|meter| {
+        let per_s = meter.objective().throughput_per_s?;
+        let reading = meter.read();
         Some(ContractSeen {
-            name: meter.name(),
+            name: throughput(&meter.name()),
             per_s,
-            offered,
+            asked: AskedOf::Served(reading.served, reading.unanswered.longest_ns),
         })
     });
     let reserves = meters.reserves.asked();
-    let reserves = reserves.map(|(name, per_s, offered)| ContractSeen {
-        name: name.to_owned(),
-        per_s,
-        offered,
-    });
-    seen.chain(reserves).collect()
+    let reserves = reserves.map(|(name, per_s, asked)| offered(name.to_owned(), (per_s, asked)));
+    contracts.chain(throughputs).chain(reserves).collect()
 }
 
 /// Says what tenants were given at run time, with another engine than today's, and what has no

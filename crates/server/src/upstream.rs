@@ -49,7 +49,7 @@ use look::look_around;
 use lookout::Call;
 pub use lookout::Lookout;
 use moves::Moves;
-pub use rates::{weights_told, ContractSeen, House, Kept, Seen};
+pub use rates::{weights_told, AskedOf, ContractSeen, House, Kept, Seen};
 use renew::Renewals;
 pub use replicas::{Reading, Replica, Replicas};
 use survey::Survey;

@@ -66,10 +66,25 @@ pub struct ClusterPromise {
     pub class: String,
     /// How many fronts it is of.
     pub fronts: u64,
+    /// The percentile of latency that was promised.
+    #[serde(default)]
+    pub percentile: Option<f64>,
+    /// What it should not exceed, milliseconds.
+    #[serde(default)]
+    pub at_most_ms: Option<f64>,
+    /// It is judged in windows of this length, seconds.
+    #[serde(default)]
+    pub window_s: f64,
     /// Offered requests per second up to which it holds, of all fronts together.
     pub contract_per_s: Option<f64>,
     /// The part of that which is this front's.
     pub contract_portion: f64,
+    /// Requests per second that should be served, by all fronts together.
+    #[serde(default)]
+    pub throughput_per_s: Option<f64>,
+    /// The part of that which is this front's.
+    #[serde(default)]
+    pub throughput_portion: f64,
     /// The last window that is over.
     pub last: Option<PromiseWindow>,
     /// The last hour.

@@ -24,6 +24,8 @@ pub struct PromiseSnapshot {
     pub contract_per_s: Option<f64>,
     /// The part of that which is this server's: 1, unless several fronts keep it together.
     pub contract_portion: f64,
+    /// The part of the throughput that is this server's: 1, unless several fronts keep it together.
+    pub throughput_portion: f64,
     /// 1 to 100.
     pub importance: u32,
     /// Requests within the contract, answered since the promise was made.

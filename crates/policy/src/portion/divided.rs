@@ -23,6 +23,13 @@ pub enum Divided {
     /// he can get; the others what they used, and a little to grow. What nobody wants is divided
     /// evenly.
     Rate,
+    /// A throughput that is promised. It is due where it is served, max-min fair; what of it nobody
+    /// serves goes, in even parts, to those who want more.
+    ///
+    /// Not all of it goes to who wants more, as of a rate: what a front can serve of it is the
+    /// engine's to say, and not the part that the front has. One that cannot serve more must not
+    /// take from one that can.
+    Throughput,
     /// A weight. A front is due that part of it which it served of all that the tenant was served.
     ///
     /// So a tenant pays with its weight for what it is served, wherever that is, and where two
@@ -39,6 +46,7 @@ impl Divided {
     pub(super) fn due(self, first: &Told, others: &[Told], fronts: usize) -> f64 {
         match self {
             Divided::Rate => due_of_rate(first, others),
+            Divided::Throughput => due_of_throughput(first, others),
             Divided::Weight => due_of_weight(first, others, fronts),
         }
     }
@@ -58,14 +66,33 @@ pub(super) fn towards(kept: f64, due: f64, fronts: usize) -> f64 {
 }
 
 fn due_of_rate(first: &Told, others: &[Told]) -> f64 {
-    let claims = [first].into_iter().chain(others).map(|told| Claim {
+    let all = [first].into_iter().chain(others);
+    let asks = all.map(|told| (!told.more).then_some(told.used * (1.0 + GROWTH)));
+    let (share, unasked) = fair(asks);
+    share + unasked / (1 + others.len()) as f64
+}
+
+fn due_of_throughput(first: &Told, others: &[Told]) -> f64 {
+    let all = || [first].into_iter().chain(others);
+    let (share, unserved) = fair(all().map(|told| Some(told.used)));
+    let wanting = all().filter(|told| told.more).count();
+    share
+        + match (wanting, first.more) {
+            (0, _) => unserved / (1 + others.len()) as f64,
+            (_, true) => unserved / wanting as f64,
+            (_, false) => 0.0,
+        }
+}
+
+/// What the first of those has who ask for so much, max-min fair, and what nobody asks for.
+fn fair(asks: impl Iterator<Item = Option<f64>>) -> (f64, f64) {
+    let claims = asks.map(|asks| Claim {
         weight: 1.0,
         reserved: 0.0,
-        asks: (!told.more).then_some(told.used * (1.0 + GROWTH)),
+        asks,
     });
     let (_, shares) = fair_shares(1.0, &claims.collect::<Vec<_>>());
-    let unasked = (1.0 - shares.iter().sum::<f64>()).max(0.0);
-    shares[0] + unasked / shares.len() as f64
+    (shares[0], (1.0 - shares.iter().sum::<f64>()).max(0.0))
 }
 
 /// Fronts that tell nothing of a tenant count as ones that have its weight, which is an even part.

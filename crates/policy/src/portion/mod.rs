@@ -1,15 +1,18 @@
-//! Rates and weights of a tenant that several fronts keep together, where each front decides alone.
+//! Rates, throughputs and weights of a tenant that several fronts keep together, where each front
+//! decides alone.
 //!
 //! A limit of 10,000 requests a second is one of all fronts, wherever clients connect, and so is a
 //! weight. Each front keeps to a portion of it, and tells the others two things: what it used, and
 //! what it claims. To be exact it takes no leader:
 //!
-//! * What a front is due follows from what all used, by a rule for rates and one for weights
-//!   ([`Divided`]).
+//! * What a front is due follows from what all used, by a rule for rates, one for throughputs that
+//!   are promised, and one for weights ([`Divided`]).
 //! * Of a rate, a front keeps to the least of its claim, of what it is due, and of what the claims
 //!   of the others leave ([`Portion::keep`]). It claims *before* it looks at the others' claims, so
 //!   of two that take the same at once at least one sees it. All portions together are therefore
 //!   never more than the whole, in whatever order fronts read and write.
+//! * Of a throughput, it keeps to what it is due. Nobody is held to his part, so no harm comes of
+//!   parts that are more than the whole for a round, where some have heard what others have not.
 //! * Of a weight, it goes half of the way to what it is due, and all of the way up where a tenant
 //!   comes. All parts together are the whole where all have heard the same, and for a round more or
 //!   less than it where something changes. Claims would keep them below it all the time: what is
@@ -17,6 +20,7 @@
 //!   less of their weights by chance.
 //! * A little is left for where a tenant has used nothing, so that its next request is served, and
 //!   is seen: of a rate, a part is divided evenly beforehand; a weight is even there, on top.
+//!   Nobody is held to a throughput, so of that there is next to nothing.
 //!
 //! This is distributed rate limiting by max-min shares instead of by flows (Raghavan et al.,
 //! SIGCOMM 2007, has gossip and both parts); Pisces leaves limits to each node. Of weights Pisces
@@ -34,6 +38,9 @@ use crate::provision::Reservation;
 /// rate that is lost where it is not used; with a twentieth of weights, shares in all were 1 to 3 %
 /// less even.
 const SPARE: f64 = 0.01;
+/// The same of a throughput: nobody is held to it, so his first request is served and seen. No part
+/// is nothing, which nobody could be measured against.
+const UNSERVED: f64 = 1e-4;
 /// A front was held back if it used this much of its portion, and something of the tenant waited
 /// for most of the time.
 const NEARLY: f64 = 0.8;
@@ -68,8 +75,8 @@ const NOTHING: f64 = 0.001;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Told {
     /// What it used of late. Of a rate, as a part of the whole; of several rates the one used most.
-    /// Of a weight, what the tenant was served, in any unit that all fronts use, and what it was
-    /// served before, less and less of it.
+    /// Of a throughput, what it served, as a part of the whole. Of a weight, what the tenant was
+    /// served, in any unit that all fronts use, and what it was served before, less and less of it.
     pub used: f64,
     /// It was held back: it could use more.
     pub more: bool,
@@ -140,6 +147,7 @@ impl Divided {
         match self {
             // So written, an even part is 1 to the last digit.
             Divided::Rate => 1.0 + (1.0 - SPARE) * (even - 1.0),
+            Divided::Throughput => 1.0 + (1.0 - UNSERVED) * (even - 1.0),
             // What is spare of a weight is given on top where there is less. Taken from all parts
             // it would favour small ones: beside a tenant that is at one front only, one with an
             // eighth of its weight there would have 2 % more.
@@ -198,7 +206,7 @@ impl Portion {
             // Where its part has just grown, what it used is still of the old one. Of a small rate
             // the spare part is less than a request a round.
             Divided::Rate => used >= NEARLY * self.had.min(self.part()) || used == 0.0,
-            Divided::Weight => true,
+            Divided::Throughput | Divided::Weight => true,
         };
         let held_back = waited >= MOSTLY && nearly;
         self.comes = self.used < used * NOTHING;
@@ -215,17 +223,19 @@ impl Portion {
         };
         let fades = match self.divided {
             _ if self.comes => 1.0,
-            Divided::Rate => FADES,
+            Divided::Rate | Divided::Throughput => FADES,
             Divided::Weight => (self.pace / ENOUGH).clamp(FADES_MIN, FADES),
         };
         self.used *= 1.0 - fades;
         self.used += match self.divided {
-            Divided::Rate => used * fades,
+            Divided::Rate | Divided::Throughput => used * fades,
             Divided::Weight => used,
         };
         self.remembered = self.remembered * (1.0 - fades) + requests;
         let (used, more) = match (self.divided, self.held_back) {
             (Divided::Weight, _) => (self.used, held_back),
+            // What it takes from others nobody serves: there is no harm in asking at once.
+            (Divided::Throughput, _) => (used.max(self.used), held_back),
             // Less is believed slowly, for it may be chance; more at once.
             (Divided::Rate, 0) => (used.max(self.used), false),
             (Divided::Rate, 1..=ONCE_ROUNDS) => (used.max(self.used) * ONCE, false),
@@ -251,6 +261,10 @@ impl Portion {
         self.elsewhere = others.iter().map(|other| other.requests).sum();
         let due = self.divided.due(&self.told, others, self.fronts);
         match self.divided {
+            Divided::Throughput => {
+                self.kept = due;
+                self.told.claim = due;
+            }
             Divided::Rate => {
                 let claimed: f64 = others.iter().map(|other| other.claim).sum();
                 let left = (1.0 - claimed).max(0.0);

@@ -1,5 +1,6 @@
 //! Fronts that divide a rate or a weight, in whatever order they meet.
 
+mod throughput;
 mod varying;
 
 use super::*;

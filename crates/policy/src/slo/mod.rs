@@ -16,5 +16,5 @@ mod tail;
 
 pub use attainment::{Attainment, Budget};
 pub use contract::{asked, Contract};
-pub use objective::{Counts, Latency, Objective, Outcome};
+pub use objective::{Counts, Latency, Objective, Outcome, Served};
 pub use tail::Tail;

@@ -71,6 +71,58 @@ impl Counts {
     }
 }
 
+/// What was served, in some time: by this a promised throughput is judged. Of several servers that
+/// keep one together each can be added, also where each has counted over a time of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Served {
+    /// Requests answered, within the contract and beyond it.
+    pub requests: f64,
+    /// Time that they were under way, summed, in ns.
+    pub under_way_ns: f64,
+}
+
+impl Served {
+    /// What these counts say of it.
+    #[must_use]
+    pub fn of(counts: &Counts) -> Self {
+        Served {
+            requests: (counts.requests + counts.beyond) as f64,
+            under_way_ns: counts.under_way_ns as f64,
+        }
+    }
+
+    /// What was added since `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Served {
+            requests: self.requests - earlier.requests,
+            under_way_ns: self.under_way_ns - earlier.under_way_ns,
+        }
+    }
+
+    /// So many times as much: what is served a second, in so many of them.
+    #[must_use]
+    pub fn times(&self, times: f64) -> Self {
+        Served {
+            requests: self.requests * times,
+            under_way_ns: self.under_way_ns * times,
+        }
+    }
+
+    /// Adds another server's, or another time's.
+    pub fn add(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.under_way_ns += other.under_way_ns;
+    }
+
+    /// How many were under way in the mean of so long a time. With less than one whoever asked did
+    /// not want more.
+    #[must_use]
+    pub fn under_way(&self, over_ns: Nanos) -> f64 {
+        self.under_way_ns / over_ns.max(1) as f64
+    }
+}
+
 /// What a window says of an objective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -95,6 +147,9 @@ impl Words for Outcome {
 /// Fewer requests under way than this, on average over a window, means that the clients asked for
 /// less than was promised: one that wants more always has one under way.
 const ASKS_FOR_MORE: f64 = 1.0;
+
+/// Less of a request than this is none.
+const ROUNDING: f64 = 1e-6;
 
 impl Latency {
     /// How many of this many requests may be late, so that the percentile (by nearest rank) is
@@ -132,8 +187,15 @@ impl Objective {
     /// Whether it was kept in a window of [`Objective::window_ns`] in which this happened.
     #[must_use]
     pub fn judge(&self, counts: &Counts) -> Outcome {
+        self.judge_served(counts, &Served::of(counts))
+    }
+
+    /// The same where what was `served` is not told by the counts of the window: others serve it,
+    /// too, and what they counted is known at other times than the window's.
+    #[must_use]
+    pub fn judge_served(&self, counts: &Counts, served: &Served) -> Outcome {
         let latency = self.latency.map(|latency| latency.judge(counts));
-        let throughput = (self.throughput_per_s).map(|per_s| self.judge_rate(per_s, counts));
+        let throughput = (self.throughput_per_s).map(|per_s| self.judge_rate(per_s, served));
         let mut outcomes = latency.into_iter().chain(throughput);
         let first = outcomes.next().unwrap_or(Outcome::NoData);
         outcomes.fold(first, |all, one| match (all, one) {
@@ -143,13 +205,13 @@ impl Objective {
         })
     }
 
-    fn judge_rate(&self, per_s: f64, counts: &Counts) -> Outcome {
+    fn judge_rate(&self, per_s: f64, served: &Served) -> Outcome {
         let window_s = self.window_ns as f64 / 1e9;
-        let served = (counts.requests + counts.beyond) as f64;
-        let under_way = counts.under_way_ns as f64 / self.window_ns.max(1) as f64;
-        if served >= (per_s * window_s).floor() && served > 0.0 {
+        // Sums of rates are not exact.
+        let requests = served.requests + ROUNDING;
+        if requests >= (per_s * window_s).floor() && served.requests > ROUNDING {
             Outcome::Met
-        } else if under_way < ASKS_FOR_MORE {
+        } else if served.under_way(self.window_ns) < ASKS_FOR_MORE {
             Outcome::NoData
         } else {
             Outcome::Missed
@@ -239,6 +301,36 @@ mod tests {
         let both = objective(Some(99.0), Some(40.0));
         assert_eq!(both.judge(&counts(200, 0)), Outcome::Met);
         assert_eq!(both.judge(&counts(200, 3)), Outcome::Missed);
+    }
+
+    /// Two of three that keep 40 requests a second together have served them, each in another time.
+    #[test]
+    fn a_rate_is_kept_by_all_who_serve_together() {
+        let rate = objective(None, Some(40.0));
+        let per_s = |requests, under_way| Served {
+            requests,
+            under_way_ns: under_way * 1e9,
+        };
+        let judge = |all: [Served; 3]| {
+            let mut sum = Served::default();
+            all.iter()
+                .for_each(|one| sum.add(&one.times(WINDOW_S as f64)));
+            rate.judge_served(&Counts::default(), &sum)
+        };
+        let idle = Served::default();
+        assert_eq!(
+            judge([per_s(10.1, 8.0), per_s(29.9, 1.0), idle]),
+            Outcome::Met
+        );
+        assert_eq!(
+            judge([per_s(10.1, 8.0), per_s(29.8, 0.1), idle]),
+            Outcome::Missed
+        );
+        assert_eq!(
+            judge([per_s(10.1, 0.3), per_s(9.0, 0.6), idle]),
+            Outcome::NoData
+        );
+        assert_eq!(judge([idle; 3]), Outcome::NoData);
     }
 
     proptest! {

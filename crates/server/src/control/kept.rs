@@ -1,7 +1,8 @@
-//! How well promises were kept, as a file: each line is a JSON text about one promise and some
-//! hours. If an hour appears twice, the last one counts. These are statistics, so what cannot be
-//! read is left out, and a failed write is logged once.
+//! How well promises were kept, as a file: each line is a JSON text about one promise, here or at
+//! all fronts, and some hours and minutes. If one appears twice, the last one counts. These are
+//! statistics, so what cannot be read is left out, and a failed write is logged once.
 
+use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -10,14 +11,18 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use settings::tenant::Slo;
 
-use crate::slo::Bucket;
+use crate::slo::{Bucket, History};
 
 /// Whoever may read the data may read these.
 const PRIVATE: u32 = 0o600;
 /// Lines that are added before the file is made anew: one for each promise every few minutes.
 const ADDED_MAX: usize = 10_000;
 
-/// Some hours of one promise.
+/// An hour or a minute since the Unix epoch; in it, windows met, missed and without data; requests,
+/// and late ones.
+type Time = (u64, [u32; 3], [u64; 2]);
+
+/// Some hours and minutes of one promise.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Line {
     tenant: String,
@@ -25,49 +30,83 @@ pub struct Line {
     of: String,
     /// What was promised: a promise that has been changed is another one.
     targets: String,
-    /// Hours since the Unix epoch; in each, windows met, missed and without data; requests, and
-    /// late ones.
-    hours: Vec<(u64, [u32; 3], [u64; 2])>,
+    /// It is about the requests of all fronts together.
+    #[serde(default)]
+    all_fronts: bool,
+    hours: Vec<Time>,
+    #[serde(default)]
+    minutes: Vec<Time>,
+}
+
+/// Since when something may have changed, as hours and minutes since the Unix epoch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Since {
+    /// In this hour or later.
+    pub hour: u64,
+    /// In this minute or later.
+    pub minute: u64,
 }
 
 impl Line {
-    /// What is known of some hours.
-    pub fn new<'b>(
+    /// What is known of a promise since then, here or at `all_fronts`; none: nothing.
+    pub fn new(
         tenant: &str,
         slo: &Slo,
-        hours: impl Iterator<Item = (u64, &'b Bucket)>,
-    ) -> Self {
-        let hours = hours.map(|(hour, one)| {
-            let windows = [one.met, one.missed, one.no_data];
-            (hour, windows, [one.requests, one.late])
-        });
-        Self {
+        all_fronts: bool,
+        history: &History,
+        since: Since,
+    ) -> Option<Self> {
+        let hours = history.hours().filter(|(hour, _)| *hour >= since.hour);
+        let minutes = history.minutes();
+        let minutes = minutes.filter(|(minute, _)| *minute >= since.minute);
+        let line = Self {
             tenant: tenant.to_string(),
             of: slo.of(),
             targets: slo.targets(),
-            hours: hours.collect(),
-        }
+            all_fronts,
+            hours: hours.map(time).collect(),
+            minutes: minutes.map(time).collect(),
+        };
+        (!line.hours.is_empty()).then_some(line)
     }
 
-    /// Whether it is about this promise.
-    pub fn is_of(&self, tenant: &str, slo: &Slo) -> bool {
-        self.tenant == tenant && self.of == slo.of() && self.targets == slo.targets()
+    /// Whether it is about this promise, here or at `all_fronts`.
+    pub fn is_of(&self, tenant: &str, slo: &Slo, all_fronts: bool) -> bool {
+        let same = self.tenant == tenant && self.all_fronts == all_fronts;
+        same && self.of == slo.of() && self.targets == slo.targets()
     }
+}
 
-    /// What it says of each hour.
-    pub fn hours(&self) -> impl Iterator<Item = (u64, Bucket)> + '_ {
-        let hours = self.hours.iter();
-        hours.map(|(hour, [met, missed, no_data], [requests, late])| {
-            let bucket = Bucket {
-                met: *met,
-                missed: *missed,
-                no_data: *no_data,
-                requests: *requests,
-                late: *late,
-            };
-            (*hour, bucket)
-        })
+/// What is known of a promise by these lines, oldest first: of each hour and minute the last
+/// counts.
+pub fn remember<'l>(lines: impl Iterator<Item = &'l Line>, history: &mut History) {
+    let (mut hours, mut minutes) = (BTreeMap::new(), BTreeMap::new());
+    for line in lines {
+        hours.extend(line.hours.iter().map(bucket));
+        minutes.extend(line.minutes.iter().map(bucket));
     }
+    for (hour, bucket) in hours {
+        history.remember(hour, bucket);
+    }
+    for (minute, bucket) in minutes {
+        history.remember_minute(minute, bucket);
+    }
+}
+
+fn time((at, one): (u64, &Bucket)) -> Time {
+    let windows = [one.met, one.missed, one.no_data];
+    (at, windows, [one.requests, one.late])
+}
+
+fn bucket((at, [met, missed, no_data], [requests, late]): &Time) -> (u64, Bucket) {
+    let bucket = Bucket {
+        met: *met,
+        missed: *missed,
+        no_data: *no_data,
+        requests: *requests,
+        late: *late,
+    };
+    (*at, bucket)
 }
 
 /// The file.
@@ -156,11 +195,29 @@ mod tests {
     use super::*;
 
     fn line(hour: u64, met: u32) -> Line {
+        let mut history = History::default();
         let bucket = Bucket {
             met,
             ..Bucket::default()
         };
-        Line::new("web", &Slo::default(), [(hour, &bucket)].into_iter())
+        history.remember(hour, bucket);
+        let line = Line::new("web", &Slo::default(), false, &history, Since::default());
+        line.expect("an hour")
+    }
+
+    /// A file of an older version has only hours, of the server's own requests.
+    #[test]
+    fn what_an_older_version_wrote_is_read() {
+        let old = r#"{"tenant":"web","of":"any","targets":"nothing","hours":[[7,[1,2,3],[40,5]]]}"#;
+        let line: Line = serde_json::from_str(old).expect("a line");
+        assert!(!line.all_fronts);
+        let mut history = History::default();
+        remember([line].iter(), &mut history);
+        let hours: Vec<_> = history
+            .hours()
+            .map(|(hour, one)| (hour, one.missed))
+            .collect();
+        assert_eq!((hours, history.minutes().count()), (vec![(7, 2)], 0));
     }
 
     #[test]

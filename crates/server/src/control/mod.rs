@@ -5,7 +5,6 @@ mod charged;
 mod kept;
 mod steer;
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
@@ -18,9 +17,9 @@ use policy::Nanos;
 use telemetry::Class;
 
 use crate::shared::{News, Shared};
-use crate::slo::{Bucket, Meter, Total, HOURS_KEPT};
+use crate::slo::{Meter, Total, HOURS_KEPT, MINUTES_KEPT};
 use crate::tenants::Tenant;
-use kept::{Kept, Line};
+use kept::{remember, Kept, Line, Since};
 use steer::Steering;
 
 /// A window is closed at most this long after its end; it is judged by how long it really was.
@@ -76,7 +75,7 @@ fn run(shared: &Shared, ended: &Receiver<()>) {
         demanded = see_demand(shared, demanded);
         asked = ask_for_waits(shared, asked);
     }
-    watch.write(shared);
+    watch.end(shared);
 }
 
 /// Has cores look how long promised requests have waited, if that is due; returns when it was done.
@@ -134,30 +133,28 @@ fn see_demand(shared: &Shared, last: Nanos) -> Nanos {
 struct Watch {
     kept: Kept,
     written: Nanos,
-    /// The hour of the day and year when it was.
-    written_hour: u64,
+    /// The time of the day and year when it was, s.
+    written_unix_s: u64,
 }
 
 impl Watch {
     /// Takes up what was known when the server ended last.
     fn open(shared: &Shared, directory: &Path) -> Self {
         let (kept, lines) = Kept::open(directory);
-        for tenant in shared.tenants.list() {
+        for tenant in &shared.tenants.list() {
             for meter in tenant.meters().all() {
-                let of = |line: &&Line| line.is_of(&tenant.name, meter.slo());
-                let hours = lines.iter().filter(of).flat_map(Line::hours);
-                // The last of an hour counts.
-                let hours: BTreeMap<u64, Bucket> = hours.collect();
-                let mut record = meter.record.lock();
-                for (hour, bucket) in hours {
-                    record.history.remember(hour, bucket);
-                }
+                let of = |all_fronts| {
+                    let lines = lines.iter();
+                    lines.filter(move |line| line.is_of(&tenant.name, meter.slo(), all_fronts))
+                };
+                remember(of(false), &mut meter.record.lock().history);
+                remember(of(true), meter.whole.lock().history_mut());
             }
         }
         Self {
             kept,
             written: shared.options.clock.now(),
-            written_hour: 0,
+            written_unix_s: 0,
         }
     }
 
@@ -183,41 +180,61 @@ impl Watch {
         }
     }
 
-    /// Writes down the hours that may have changed since it was done last, or all.
+    /// Writes down all that was counted.
+    fn end(&mut self, shared: &Shared) {
+        let unix_s = (shared.options.wall_ms)() / 1_000;
+        for tenant in shared.tenants.list() {
+            for meter in tenant.meters().all() {
+                meter.record.lock().end(meter.read(), unix_s);
+                meter.whole.lock().end(|| meter.read(), unix_s);
+            }
+        }
+        self.write(shared);
+    }
+
+    /// Writes down the hours and minutes that may have changed since it was done last, or all.
     fn write(&mut self, shared: &Shared) {
-        let hour = (shared.options.wall_ms)() / 3_600_000;
+        let unix_s = (shared.options.wall_ms)() / 1_000;
         // A clock that was set back counts in earlier hours again.
+        let changed = self.written_unix_s.min(unix_s);
+        let (hour, minute) = (unix_s / 3_600 + 1, unix_s / 60 + 1);
         let since = match self.kept.wants_all() {
-            true => (hour + 1).saturating_sub(HOURS_KEPT),
-            false => self.written_hour.min(hour),
+            true => Since {
+                hour: hour.saturating_sub(HOURS_KEPT),
+                minute: minute.saturating_sub(MINUTES_KEPT),
+            },
+            false => Since {
+                hour: changed / 3_600,
+                minute: changed / 60,
+            },
         };
         let tenants = shared.tenants.list();
         let lines = tenants.iter().flat_map(|tenant| lines(tenant, since));
         self.kept.write(&lines.collect::<Vec<_>>());
-        self.written_hour = hour;
+        self.written_unix_s = unix_s;
     }
 }
 
-/// What is known of a tenant's promises since that hour.
-fn lines(tenant: &Tenant, since: u64) -> Vec<Line> {
+/// What is known of a tenant's promises since then, here and at all fronts.
+fn lines(tenant: &Tenant, since: Since) -> Vec<Line> {
     let meters = tenant.meters();
-    let line = |meter: &Arc<Meter>| {
-        let record = meter.record.lock();
-        let hours = record.history.hours();
-        let mut hours = hours.filter(|(hour, _)| *hour >= since).peekable();
-        hours.peek()?;
-        Some(Line::new(&tenant.name, meter.slo(), hours))
+    let of = |meter: &Arc<Meter>| {
+        let line = |all, history: &_| Line::new(&tenant.name, meter.slo(), all, history, since);
+        let own = line(false, &meter.record.lock().history);
+        let whole = line(true, meter.whole.lock().history());
+        own.into_iter().chain(whole)
     };
-    meters.all().iter().filter_map(line).collect()
+    meters.all().iter().flat_map(of).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::shared::tests::shared;
-    use crate::slo::Took;
+    use crate::slo::{Elsewhere, Took};
     use policy::slo::control::HANDLERS;
     use settings::tenant::{Slo, SloClass};
+    use stage::Clock;
 
     const S: Nanos = 1_000_000_000;
 
@@ -277,6 +294,74 @@ mod tests {
         promise(&second, 30_000_000);
         assert_eq!(known(&second, directory.path()), (0, 0), "another promise");
         second.engine.shutdown();
+    }
+
+    /// Two fronts: what all of them kept is known after a restart of this one, by the minute, and
+    /// what came in a window that was cut short counts.
+    #[test]
+    fn what_became_of_a_promise_at_all_fronts_outlives_the_server() {
+        let directory = tempfile::tempdir().expect("a folder");
+        let clock = stage::ManualClock::default();
+        let begin = || {
+            let mut begun = shared(directory.path(), &["web"]);
+            begun.options.clock = Arc::new(clock.clone());
+            begun
+        };
+        let meter = |shared: &Shared| {
+            let meters = shared.tenants.get("web").expect("there").meters();
+            Arc::clone(&meters.all()[0])
+        };
+        let of_hour = |shared: &Shared| {
+            let unix_s = (shared.options.wall_ms)() / 1_000;
+            let meter = meter(shared);
+            let (own, whole) = (meter.record.lock(), meter.whole.lock());
+            [
+                own.history.last_hour(unix_s),
+                whole.history().last_hour(unix_s),
+            ]
+            .map(|hour| (hour.met, hour.missed, hour.requests))
+        };
+        let first = begin();
+        promise(&first, 20_000_000);
+        let mut watch = Watch::open(&first, directory.path());
+        let meet = |shared: &Shared, requests| {
+            let meter = meter(shared);
+            let mut told = Elsewhere::default();
+            told.more.counts.requests = requests;
+            let mut whole = meter.whole.lock();
+            whole.hear(2, &told, || meter.read(), clock.now());
+        };
+        let answer = |shared: &Shared| {
+            meter(shared).answered(0, &Took::default(), 1);
+        };
+        meet(&first, 0);
+        answer(&first);
+        meet(&first, 40);
+        clock.advance(10 * S);
+        watch.look(&first);
+        answer(&first);
+        watch.end(&first);
+        let known = [(1, 0, 2), (1, 0, 42)];
+        assert_eq!(of_hour(&first), known);
+        first.engine.shutdown();
+        drop(first);
+        let second = begin();
+        let mut watch = Watch::open(&second, directory.path());
+        assert_eq!(of_hour(&second), known);
+        // It hears of the other again, which has counted more meanwhile; once is enough.
+        meet(&second, 0);
+        answer(&second);
+        meet(&second, 5);
+        clock.advance(10 * S);
+        watch.look(&second);
+        assert_eq!(of_hour(&second), [(2, 0, 3), (2, 0, 48)]);
+        watch.end(&second);
+        second.engine.shutdown();
+        drop(second);
+        let third = begin();
+        Watch::open(&third, directory.path());
+        assert_eq!(of_hour(&third), [(2, 0, 3), (2, 0, 48)]);
+        third.engine.shutdown();
     }
 
     #[test]

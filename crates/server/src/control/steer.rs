@@ -219,7 +219,7 @@ impl Promise {
         Held {
             principal: self.tenant.id,
             lane: LaneId(u8::try_from(self.lane).unwrap_or_default()),
-            objective: *self.meter.objective(),
+            objective: self.meter.here(),
         }
     }
 

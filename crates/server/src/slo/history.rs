@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use policy::slo::{Attainment, Counts, Outcome};
 
 /// Minutes of the last hour.
-const MINUTES_KEPT: u64 = 60;
+pub const MINUTES_KEPT: u64 = 60;
 /// Hours of 30 days.
 pub const HOURS_KEPT: u64 = 30 * 24;
 
@@ -85,6 +85,17 @@ impl History {
         keep(&mut self.hours, hour, HOURS_KEPT);
     }
 
+    /// Counts what came of requests in a window that was cut short at this time of day: it is none.
+    pub fn count_rest(&mut self, unix_s: u64, counts: &Counts) {
+        let rest = Bucket {
+            requests: counts.requests,
+            late: counts.late,
+            ..Bucket::default()
+        };
+        self.minutes.entry(unix_s / 60).or_default().add(&rest);
+        self.hours.entry(unix_s / 3_600).or_default().add(&rest);
+    }
+
     /// Windows of the last hour.
     pub fn last_hour(&self, unix_s: u64) -> Bucket {
         sum(&self.minutes, unix_s / 60, MINUTES_KEPT)
@@ -116,9 +127,21 @@ impl History {
         steps
     }
 
+    /// By minute since the Unix epoch, rising.
+    pub fn minutes(&self) -> impl DoubleEndedIterator<Item = (u64, &Bucket)> {
+        self.minutes
+            .iter()
+            .map(|(minute, bucket)| (*minute, bucket))
+    }
+
     /// Takes over what was counted in an hour before the server started.
     pub fn remember(&mut self, hour: u64, bucket: Bucket) {
         self.hours.entry(hour).or_default().add(&bucket);
+    }
+
+    /// The same in a minute: its hour is remembered for itself.
+    pub fn remember_minute(&mut self, minute: u64, bucket: Bucket) {
+        self.minutes.entry(minute).or_default().add(&bucket);
     }
 }
 

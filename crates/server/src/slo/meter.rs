@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use policy::slo::control::{after, LateBy, PromiseGiven, Turn, DEVICE, HANDLERS, STAGES};
-use policy::slo::{Contract, Counts, Objective, Tail};
+use policy::slo::{Contract, Counts, Objective, Served, Tail};
 use policy::words::Words;
 use policy::Nanos;
 use settings::tenant::Slo;
@@ -139,6 +139,16 @@ impl Meter {
     /// The same as a rule.
     pub fn objective(&self) -> &Objective {
         &self.objective
+    }
+
+    /// What of it is to be kept here: of the throughput this server's part.
+    pub fn here(&self) -> Objective {
+        let part = self.record.lock().part();
+        let throughput = self.objective.throughput_per_s;
+        Objective {
+            throughput_per_s: throughput.map(|per_s| part * per_s),
+            ..self.objective
+        }
     }
 
     /// What a controller gives it: margins before its promised end, and what part of the promise is
@@ -278,6 +288,7 @@ impl Meter {
         reading.counts.overdue = reading.unanswered.overdue;
         reading.counts.under_way_ns =
             (reading.within.sum_ns()).wrapping_add(reading.beyond.sum_ns());
+        reading.served = Served::of(&reading.counts);
         reading
     }
 }

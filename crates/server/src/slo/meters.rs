@@ -53,6 +53,8 @@ impl Meters {
                 let whose = |old: &&Arc<Meter>| old.name() == meter.name();
                 if let Some(old) = before.meters.iter().find(whose) {
                     meter.set_portion(now, old.portion());
+                    let part = old.record.lock().part();
+                    meter.record.lock().set_part(now, part);
                 }
                 Arc::new(meter)
             };
@@ -126,15 +128,20 @@ impl Meters {
         })
     }
 
-    /// Of each contract that is named here, this part is this server's from now on. True: it was
-    /// another before.
+    /// Of each contract and each throughput that is named here, this part is this server's from now
+    /// on. True: of a contract it was another before.
     pub fn keep(&self, now: Nanos, parts: &BTreeMap<String, f64>) -> bool {
-        let named = self.meters.iter();
-        let named = named.filter_map(|meter| Some((meter, *parts.get(&meter.name())?)));
-        let changed = self.reserves.keep(now, parts);
-        named.fold(changed, |changed, (meter, part)| {
-            meter.set_portion(now, part) | changed
-        })
+        let mut changed = self.reserves.keep(now, parts);
+        for meter in &self.meters {
+            let name = meter.name();
+            if let Some(part) = parts.get(&name) {
+                changed |= meter.set_portion(now, *part);
+            }
+            if let Some(part) = parts.get(&throughput(&name)) {
+                meter.record.lock().set_part(now, *part);
+            }
+        }
+        changed
     }
 
     /// What each lane is entitled to at a stage: weights, and with `contracts` how many requests a
@@ -170,6 +177,12 @@ impl Meters {
     pub fn all(&self) -> &[Arc<Meter>] {
         &self.meters
     }
+}
+
+/// What the throughput of a promise is called among the contracts of a tenant. No promise is called
+/// so.
+pub fn throughput(promise: &str) -> String {
+    format!("throughput.{promise}")
 }
 
 /// The lanes that a tenant does not have which has so many.
@@ -273,13 +286,16 @@ mod tests {
     #[test]
     fn a_promise_that_is_changed_keeps_its_part_of_the_contract() {
         let mut get = slo(None, SloClass::Get, 1);
-        get.contract_per_s = Some(100.0);
+        (get.contract_per_s, get.throughput_per_s) = (Some(100.0), Some(80.0));
         let before = Meters::new(&settings(vec![get.clone()]), &Meters::default(), 1, 0);
-        let parts = BTreeMap::from([("get".to_owned(), 0.25)]);
+        let parts = [("get".to_owned(), 0.25), ("throughput.get".to_owned(), 0.5)];
+        let parts = BTreeMap::from(parts);
         assert!(before.keep(0, &parts) && !before.keep(0, &parts));
-        get.contract_per_s = Some(200.0);
+        assert_eq!(before.all()[0].here().throughput_per_s, Some(40.0));
+        (get.contract_per_s, get.throughput_per_s) = (Some(200.0), Some(60.0));
         let after = Meters::new(&settings(vec![get]), &before, 1, 0);
         assert_eq!(after.all()[0].portion(), 0.25);
+        assert_eq!(after.all()[0].here().throughput_per_s, Some(30.0));
         assert_eq!(after.lanes(true)[0].contract_per_s, Some(50.0));
     }
 

@@ -26,14 +26,15 @@ mod whole;
 mod workloads;
 
 pub use demand::{Demands, Total};
-pub use history::{Bucket, History, HOURS_KEPT};
+pub use history::{Bucket, History, HOURS_KEPT, MINUTES_KEPT};
 pub use late::{Delays, Line, Where};
 pub use meter::{AtStages, Meter, Took};
-pub use meters::{classes, in_lane, lanes_beyond, Meters, Within};
+pub use meters::{classes, in_lane, lanes_beyond, throughput, Meters, Within};
 pub use reading::Reading;
 pub use record::{Record, Window};
 pub use reserves::RESERVED;
 pub use slowest::{Slow, Slowest};
 pub use trail::{Behind, Trail};
 pub use unanswered::Unanswered;
+pub use whole::Elsewhere;
 pub use workloads::Workloads;

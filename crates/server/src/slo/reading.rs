@@ -1,6 +1,6 @@
 //! What a meter has counted, of which several can be added up.
 
-use policy::slo::Counts;
+use policy::slo::{Counts, Served};
 use telemetry::HistogramSnapshot;
 
 use super::unanswered::Unanswered;
@@ -16,6 +16,8 @@ pub struct Reading {
     pub beyond: HistogramSnapshot,
     /// Those that wait.
     pub unanswered: Unanswered,
+    /// What was served: as `counts` have it, but of other servers by what they serve a second.
+    pub served: Served,
 }
 
 impl Reading {
@@ -31,6 +33,7 @@ impl Reading {
             within: self.within.since(&earlier.within),
             beyond: self.beyond.since(&earlier.beyond),
             unanswered: self.unanswered,
+            served: self.served.since(&earlier.served),
         }
     }
 
@@ -46,6 +49,7 @@ impl Reading {
         self.within.merge(&other.within);
         self.beyond.merge(&other.beyond);
         self.unanswered.add(&other.unanswered);
+        self.served.add(&other.served);
         self.counts.overdue = self.unanswered.overdue;
         self
     }

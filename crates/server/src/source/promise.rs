@@ -56,6 +56,7 @@ fn promise(meter: &Meter, (now, unix_s): (Nanos, u64)) -> PromiseSnapshot {
         throughput_per_s: objective.throughput_per_s,
         contract_per_s: objective.contract_per_s,
         contract_portion: meter.portion(),
+        throughput_portion: record.part(),
         importance: objective.importance,
         requests: counts.requests,
         late: counts.late,
@@ -72,15 +73,23 @@ fn promise(meter: &Meter, (now, unix_s): (Nanos, u64)) -> PromiseSnapshot {
 pub(super) fn of_cluster(tenant: &Tenant, unix_s: u64) -> Vec<ClusterPromise> {
     let meters = tenant.meters();
     let one = |meter: &Arc<Meter>| {
+        let (slo, objective) = (meter.slo(), meter.objective());
+        let throughput_portion = meter.record.lock().part();
         let whole = meter.whole.lock();
         let (fronts, record) = whole.seen()?;
+        let latency = objective.latency;
         let last = record.windows().next_back().map(window);
         Some(ClusterPromise {
-            workload: meter.slo().workload.clone(),
-            class: meter.slo().class.word().to_string(),
+            workload: slo.workload.clone(),
+            class: slo.class.word().to_string(),
             fronts: fronts as u64,
-            contract_per_s: meter.objective().contract_per_s,
+            percentile: latency.map(|latency| latency.percentile),
+            at_most_ms: latency.map(|latency| latency.at_most_ns as f64 / 1e6),
+            window_s: objective.window_ns as f64 / 1e9,
+            contract_per_s: objective.contract_per_s,
             contract_portion: meter.portion(),
+            throughput_per_s: objective.throughput_per_s,
+            throughput_portion,
             last,
             hour: kept(meter, &record.history.last_hour(unix_s)),
             days: kept(meter, &record.history.last_30_days(unix_s)),
@@ -175,13 +184,12 @@ fn step(unix_s: u64, bucket: &Bucket) -> PromiseStep {
 
 fn window(window: &Window) -> PromiseWindow {
     let counts = &window.counts;
-    let served = (counts.requests + counts.beyond) as f64;
     PromiseWindow {
         outcome: window.outcome.word().to_string(),
         latency_ms: window.latency_ns.map(|ns| ns.round() / 1e6),
         sample: counts.requests,
         sample_late: counts.late,
-        served_per_s: served / (window.length_ns.max(1) as f64 / 1e9),
+        served_per_s: window.served_per_s,
     }
 }
 

@@ -4,15 +4,18 @@
 //! What is told is what came since it was told last, a round each, with the last few rounds beside
 //! it: whoever reads late misses none, and nobody need remember what the others have counted.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use front::Value;
-use policy::slo::Counts;
+use policy::slo::{Counts, Served};
 use policy::Nanos;
 use serde::{Deserialize, Serialize};
 use telemetry::HistogramSnapshot;
 
-use crate::slo::{Reading, Unanswered};
+use crate::slo::{Elsewhere, Reading, Unanswered};
 
 /// Whoever reads so many rounds too late misses some.
 const ROUNDS_TOLD: usize = 4;
@@ -21,6 +24,9 @@ const ROUNDS_TOLD: usize = 4;
 /// more, the others are told of in the next rounds.
 const PROMISES_MAX: usize = 250;
 
+/// What a front has left is taken away after so many rounds without news of it.
+const LEFT_ROUNDS: u32 = 8;
+
 /// A tenant, and what a promise is called among its promises.
 pub type Which = (String, String);
 
@@ -28,13 +34,30 @@ pub type Which = (String, String);
 pub struct Attained {
     /// Another after each start.
     era: u64,
+    /// Rounds that it has told.
     number: u64,
+    /// When it told last, or began to count.
     at: Nanos,
     /// What was counted when it was last told.
     before: BTreeMap<Which, Reading>,
     told: VecDeque<Round>,
-    /// By front, what was read of it last: the era, and the number of the round.
-    heard: BTreeMap<String, (u64, u64)>,
+    /// By front, what was read of it last.
+    heard: BTreeMap<String, Heard>,
+    /// It has heard what others tell.
+    heard_any: bool,
+}
+
+/// What was read of another front.
+struct Heard {
+    era: u64,
+    /// The round that it told last.
+    number: u64,
+    /// What it serves a second, by the rounds that were new then.
+    per_s: BTreeMap<Which, Served>,
+    /// So many times, one after the other, nothing was new.
+    silent: u32,
+    /// It was there, and did not only leave what it had counted.
+    there: bool,
 }
 
 /// All that one front tells.
@@ -47,6 +70,9 @@ struct Entry<R> {
 #[derive(Clone, Serialize, Deserialize)]
 struct Round {
     number: u64,
+    /// How long it was, ns. A front of an older version does not say.
+    #[serde(default = "usual_ns")]
+    length_ns: Nanos,
     promises: Vec<Told>,
 }
 
@@ -62,26 +88,32 @@ struct Told {
     within: HistogramSnapshot,
 }
 
+fn usual_ns() -> Nanos {
+    super::lookout::LOOK_EVERY_NS
+}
+
 impl Attained {
-    /// Of a front that has told nothing. Its `era` is none that it had before.
-    pub fn new(era: u64) -> Self {
+    /// Of a front that begins to count now. Its `era` is none that it had before.
+    pub fn new(era: u64, now: Nanos) -> Self {
         Self {
             era,
             number: 0,
-            at: 0,
+            at: now,
             before: BTreeMap::new(),
             told: VecDeque::new(),
             heard: BTreeMap::new(),
+            heard_any: false,
         }
     }
 
     /// Whether it is time to tell again.
     pub fn is_due(&self, now: Nanos) -> bool {
-        now.saturating_sub(self.at) >= super::lookout::LOOK_EVERY_NS
+        self.number == 0 || now.saturating_sub(self.at) >= super::lookout::LOOK_EVERY_NS
     }
 
     /// What to tell of these promises, of which so much was counted since the start.
     pub fn tell(&mut self, mut read: Vec<(Which, Reading)>, now: Nanos) -> String {
+        let length_ns = now.saturating_sub(self.at);
         self.at = now;
         self.number += 1;
         let first = self.number as usize * PROMISES_MAX % read.len().max(1);
@@ -89,12 +121,7 @@ impl Attained {
         let mut known = std::mem::take(&mut self.before);
         let mut promises = Vec::new();
         for (which, reading) in read {
-            let before = match known.remove(&which) {
-                Some(before) => before,
-                // Those who hear of this front for the first time count from here, too.
-                None if self.number == 1 => reading.clone(),
-                None => Reading::default(),
-            };
+            let before = known.remove(&which).unwrap_or_default();
             let since = reading.since(&before);
             let counted = match promises.len() < PROMISES_MAX || since.is_empty() {
                 true => reading,
@@ -106,7 +133,11 @@ impl Attained {
             self.before.insert(which, counted);
         }
         let number = self.number;
-        self.told.push_back(Round { number, promises });
+        self.told.push_back(Round {
+            number,
+            length_ns,
+            promises,
+        });
         if self.told.len() > ROUNDS_TOLD {
             self.told.pop_front();
         }
@@ -120,53 +151,110 @@ impl Attained {
 
     /// How many fronts tell, with this one, as it has heard.
     pub fn fronts(&self) -> usize {
-        1 + self.heard.len()
+        let there = self.heard.values().filter(|heard| heard.there);
+        1 + there.count()
     }
 
-    /// Hears what the others tell: names of fronts and texts by turns, and `there` knows which of
-    /// them are there and another than this one. Returns what came of each promise since the last
-    /// time at all of them, and what waits there now.
+    /// Fronts that have left what they had counted, for so long that all others have heard it.
+    pub fn left(&self) -> impl Iterator<Item = &str> {
+        let left = |heard: &Heard| !heard.there && heard.silent > LEFT_ROUNDS;
+        let left = self.heard.iter().filter(move |(_, heard)| left(heard));
+        left.map(|(front, _)| front.as_str())
+    }
+
+    /// Hears what the fronts beside `me` tell: names of fronts and texts by turns, and `there`
+    /// knows which of them are there. One that has left may have told something before. Returns
+    /// what came of each promise since the last time at all of them, what waits there now, and what
+    /// they serve of it a second.
     pub fn hear(
         &mut self,
         entries: &Value,
+        me: &str,
         there: impl Fn(&str) -> bool,
-    ) -> BTreeMap<Which, Reading> {
-        let mut all: BTreeMap<Which, Reading> = BTreeMap::new();
-        let mut heard = BTreeMap::new();
+    ) -> BTreeMap<Which, Elsewhere> {
+        let begins = !std::mem::replace(&mut self.heard_any, true);
+        let mut all: BTreeMap<Which, Elsewhere> = BTreeMap::new();
+        let mut before = std::mem::take(&mut self.heard);
         let pairs = entries.items().chunks_exact(2);
         let texts = pairs.filter_map(|pair| Some((pair[0].text()?, pair[1].text()?)));
-        for (front, text) in texts.filter(|(front, _)| there(front)) {
+        for (front, text) in texts.filter(|(front, _)| *front != me) {
             let Ok(entry) = serde_json::from_str::<Entry<Vec<Round>>>(text) else {
                 continue;
             };
-            let newest = entry.rounds.last().map_or(0, |round| round.number);
-            // Of a front that was not there before, what it counted until now is not known of.
-            let from = match self.heard.get(front) {
-                None => newest,
-                Some((era, number)) if *era == entry.era => *number,
-                Some(_) => 0,
-            };
-            for round in entry.rounds {
-                let last = round.number == newest;
-                for told in round.promises {
-                    let (which, mut reading) = told.reading();
-                    if round.number <= from {
-                        reading = Reading {
-                            unanswered: reading.unanswered,
-                            ..Reading::default()
-                        };
-                    }
-                    if !last {
-                        reading.unanswered = Unanswered::default();
-                    }
-                    let sum = all.entry(which).or_default();
-                    *sum = std::mem::take(sum).and(&reading);
-                }
+            let mut heard = Heard::of(entry, before.remove(front), begins, &mut all);
+            heard.there = there(front);
+            for (which, per_s) in &heard.per_s {
+                all.entry(which.clone()).or_default().per_s.add(per_s);
             }
-            heard.insert(front.to_owned(), (entry.era, newest));
+            self.heard.insert(front.to_owned(), heard);
         }
-        self.heard = heard;
         all
+    }
+}
+
+impl Heard {
+    /// Takes in what a front tells of which this was heard `before`: what is new of it goes to
+    /// `all`. Whoever `begins` to hear counts from now on.
+    fn of(
+        entry: Entry<Vec<Round>>,
+        before: Option<Self>,
+        begins: bool,
+        all: &mut BTreeMap<Which, Elsewhere>,
+    ) -> Self {
+        let newest = entry.rounds.last().map_or(0, |round| round.number);
+        let starts = entry.rounds.first().is_some_and(|round| round.number == 1);
+        let from = match &before {
+            Some(before) if before.era == entry.era => before.number,
+            // It has started, perhaps again: all that it has counted is new.
+            Some(_) => 0,
+            None if starts && !begins => 0,
+            // What it counted until now is not known of.
+            None => newest,
+        };
+        let (mut served, mut length_ns) = (BTreeMap::<Which, Served>::new(), 0);
+        for round in entry.rounds {
+            let (last, new) = (round.number == newest, round.number > from);
+            length_ns += if new { round.length_ns } else { 0 };
+            for told in round.promises {
+                let (which, mut reading) = told.reading();
+                if new {
+                    let of_all = served.entry(which.clone()).or_default();
+                    of_all.add(&Served::of(&reading.counts));
+                } else {
+                    reading = Reading {
+                        unanswered: reading.unanswered,
+                        ..Reading::default()
+                    };
+                }
+                if !last {
+                    reading.unanswered = Unanswered::default();
+                }
+                let sum = &mut all.entry(which).or_default().more;
+                *sum = std::mem::take(sum).and(&reading);
+            }
+        }
+        let new = newest > from;
+        // A front that ends tells of less than a round, which is heard for as long as others.
+        let length_s = length_ns.max(usual_ns()) as f64 / 1e9;
+        let per_s = |served: Served| served.times(1.0 / length_s);
+        let per_s = match before {
+            _ if new => {
+                let each = served.into_iter();
+                each.map(|(which, served)| (which, per_s(served))).collect()
+            }
+            // It is a little late: it tells as often as it is heard, and not at the same times. One
+            // that is later stands still, for all that is known.
+            Some(ref before) if before.silent == 0 => before.per_s.clone(),
+            _ => BTreeMap::new(),
+        };
+        let silent = before.map_or(0, |before| before.silent);
+        Self {
+            era: entry.era,
+            number: newest,
+            per_s,
+            silent: if new { 0 } else { silent.saturating_add(1) },
+            there: true,
+        }
     }
 }
 
@@ -209,140 +297,5 @@ impl Told {
             ..Reading::default()
         };
         ((self.tenant, self.promise), reading)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const S: Nanos = 1_000_000_000;
-
-    fn get() -> Which {
-        ("web".into(), "get".into())
-    }
-
-    fn reading(requests: u64, late: u64, overdue: u64) -> Reading {
-        let histogram = telemetry::Histogram::new();
-        histogram.record_many(1_000_000, requests);
-        Reading {
-            counts: Counts {
-                requests,
-                late,
-                under_way_ns: requests * 1_000_000,
-                overdue,
-                ..Counts::default()
-            },
-            within: histogram.snapshot(),
-            unanswered: Unanswered {
-                overdue,
-                ..Unanswered::default()
-            },
-            ..Reading::default()
-        }
-    }
-
-    fn entries(told: &[(&str, &str)]) -> Value {
-        let words = told.iter().flat_map(|(front, text)| [*front, *text]);
-        let text = |word: &str| Value::Text(word.as_bytes().to_vec());
-        Value::List(words.map(text).collect())
-    }
-
-    /// One front tells and another reads.
-    struct Pair {
-        teller: Attained,
-        reader: Attained,
-        text: String,
-    }
-
-    impl Pair {
-        fn new() -> Self {
-            Self {
-                teller: Attained::new(7),
-                reader: Attained::new(8),
-                text: String::new(),
-            }
-        }
-
-        fn tell(&mut self, requests: u64, late: u64, overdue: u64) -> &mut Self {
-            let read = vec![(get(), reading(requests, late, overdue))];
-            self.text = self.teller.tell(read, S);
-            self
-        }
-
-        fn hear(&mut self) -> (u64, u64, u64, u64) {
-            let told = entries(&[("a", &self.text), ("gone", &self.text), ("b", "?")]);
-            let heard = self.reader.hear(&told, |front| front != "gone");
-            let one = heard.get(&get()).cloned().unwrap_or_default();
-            assert_eq!(one.counts.overdue, one.unanswered.overdue);
-            (
-                one.counts.requests,
-                one.counts.late,
-                one.within.count(),
-                one.counts.overdue,
-            )
-        }
-    }
-
-    #[test]
-    fn what_is_counted_elsewhere_is_heard_once_and_whole() {
-        let mut pair = Pair::new();
-        // What came before they knew each other is nobody's.
-        assert_eq!(pair.tell(1_000, 10, 0).hear(), (0, 0, 0, 0));
-        assert_eq!(pair.tell(1_200, 12, 0).hear(), (200, 2, 200, 0));
-        assert_eq!(pair.hear(), (0, 0, 0, 0), "it was heard already");
-        // Some rounds late.
-        pair.tell(1_210, 12, 5)
-            .tell(1_220, 13, 0)
-            .tell(1_230, 13, 0);
-        assert_eq!(pair.hear(), (30, 1, 30, 0), "nobody waits any more");
-        assert_eq!(pair.tell(1_230, 13, 4).hear(), (0, 0, 0, 4));
-        assert_eq!(pair.hear(), (0, 0, 0, 4), "they still wait");
-        assert_eq!(pair.tell(1_230, 13, 0).hear(), (0, 0, 0, 0));
-        assert!(
-            !pair.text.contains("web\",\"promise\":\"put"),
-            "{}",
-            pair.text
-        );
-    }
-
-    #[test]
-    fn of_very_many_promises_some_are_told_of_later() {
-        let (mut teller, mut reader) = (Attained::new(7), Attained::new(8));
-        let read = |requests: u64| {
-            let which = |number| ("web".to_owned(), format!("get:w{number}"));
-            let all =
-                (0..2 * PROMISES_MAX + 9).map(|number| (which(number), reading(requests, 0, 0)));
-            all.collect::<Vec<_>>()
-        };
-        let mut heard: BTreeMap<Which, u64> = BTreeMap::new();
-        for round in 0..5 {
-            let text = teller.tell(read(if round == 0 { 5 } else { 12 }), S);
-            assert!(teller
-                .told
-                .iter()
-                .all(|round| round.promises.len() <= PROMISES_MAX));
-            for (which, one) in reader.hear(&entries(&[("a", &text)]), |_| true) {
-                *heard.entry(which).or_default() += one.counts.requests;
-            }
-        }
-        assert_eq!(heard.len(), 2 * PROMISES_MAX + 9);
-        assert!(heard.values().all(|requests| *requests == 7), "each once");
-    }
-
-    #[test]
-    fn a_front_that_starts_anew_is_heard_from_its_start() {
-        let mut pair = Pair::new();
-        pair.tell(1_000, 10, 0).hear();
-        pair.teller = Attained::new(9);
-        pair.tell(0, 0, 0);
-        assert_eq!(pair.tell(40, 4, 0).hear(), (40, 4, 40, 0));
-        // A promise that was changed there counts from nothing, too.
-        assert_eq!(pair.tell(30, 1, 0).hear(), (30, 1, 30, 0));
-        // One that was away is as one that comes.
-        let empty = pair.reader.hear(&entries(&[]), |_| true);
-        assert!(empty.is_empty());
-        assert_eq!(pair.tell(90, 1, 0).hear(), (0, 0, 0, 0));
-        assert_eq!(pair.tell(91, 1, 0).hear(), (1, 0, 1, 0));
     }
 }

@@ -19,7 +19,7 @@ use super::demand::Asked;
 use super::rates::{House, Rates};
 use super::{Found, FrontsOptions, Upstream};
 
-/// Where a front has an entry under its name.
+/// Where a front has an entry under its name, last what it has counted of promises.
 const ENTRIES: [&[u8]; 4] = [FRONTS, RATES, DEMAND, PROMISES];
 
 /// How well promises are kept is forgotten so many seconds after the last front is gone.
@@ -51,6 +51,7 @@ impl<'u> Round<'u> {
         upstream: &'u Upstream,
         options: &'u FrontsOptions,
         at: &Both<Option<SocketAddr>>,
+        now: Nanos,
     ) -> Option<Self> {
         let at = Both::each(|tls| {
             let bound = (*at.of(tls))?;
@@ -69,7 +70,7 @@ impl<'u> Round<'u> {
             fronts: Fronts::default(),
             rates: Rates::new(options.divide_weights),
             asked: Asked::default(),
-            attained: Attained::new(era()),
+            attained: Attained::new(era(), now),
             book: None,
             topology: None,
             failed: false,
@@ -185,9 +186,12 @@ impl<'u> Round<'u> {
         let mine = self.attained.tell(house.promises(), now);
         book.ask(&[b"HSET", PROMISES, me.as_bytes(), mine.as_bytes()])?;
         let told = book.ask(&[b"HGETALL", PROMISES])?;
-        let other = |id: &str| id != me && there.iter().any(|peer| peer.id == id);
-        let elsewhere = self.attained.hear(&told, other);
+        let known = |id: &str| there.iter().any(|peer| peer.id == id);
+        let elsewhere = self.attained.hear(&told, me, known);
         house.attained(self.attained.fronts(), elsewhere);
+        for front in self.attained.left() {
+            book.ask(&[b"HDEL", PROMISES, front.as_bytes()])?;
+        }
         if there.first().is_some_and(|first| first.id == me) {
             let kept = house.kept();
             book.ask(&[b"SET", KEPT, kept.as_bytes(), b"EX", KEPT_S])?;
@@ -195,13 +199,16 @@ impl<'u> Round<'u> {
         Ok(())
     }
 
-    /// Takes its entries away: others need not wait until they miss it.
-    pub fn leave(mut self) {
-        if let Some(book) = &mut self.book {
-            for key in ENTRIES {
-                // They do without it soon.
-                let _ = book.ask(&[b"HDEL", key, self.me.id.as_bytes()]);
-            }
+    /// Takes its entries away: others need not wait until they miss it. What it has counted of
+    /// promises it leaves there, for those who have not read it yet.
+    pub fn leave(mut self, house: &dyn House, now: Nanos) {
+        let Some(book) = &mut self.book else { return };
+        let (me, [others @ .., promises]) = (self.me.id.as_bytes(), ENTRIES);
+        let last = self.attained.tell(house.promises(), now);
+        // They do without it soon, if something of this fails.
+        let _ = book.ask(&[b"HSET", promises, me, last.as_bytes()]);
+        for key in others {
+            let _ = book.ask(&[b"HDEL", key, me]);
         }
     }
 }

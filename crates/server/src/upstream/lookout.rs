@@ -62,7 +62,8 @@ impl Lookout {
         let thread = thread::Builder::new().name("lookout".into());
         let thread = thread.spawn(move || {
             let options = upstream.options.fronts.as_ref();
-            let mut round = options.and_then(|options| Round::new(&upstream, options, &at));
+            let mut round =
+                options.and_then(|options| Round::new(&upstream, options, &at, clock.now()));
             let mut go = || {
                 let found = upstream.found();
                 round
@@ -100,7 +101,7 @@ impl Lookout {
                 }
             }
             if let Some(round) = round {
-                round.leave();
+                round.leave(&house, clock.now());
             }
         })?;
         Ok(Self {

@@ -10,12 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use front::Value;
 use policy::portion::{Divided, Portion, Portions, Told};
-use policy::slo::asked;
+use policy::slo::{asked, Served};
 use policy::{Nanos, PrincipalId, Promise};
 use telemetry::Usage;
 
 use super::attained::Which;
-use crate::slo::{Reading, RESERVED};
+use crate::slo::{Elsewhere, Reading, RESERVED};
 pub use line::weights_told;
 use line::Line;
 use waited::Waited;
@@ -28,7 +28,7 @@ pub struct Seen {
     pub principal: PrincipalId,
     /// What it is promised and held to at all fronts together.
     pub promise: Promise,
-    /// Its promises of latency and throughput that have contracts.
+    /// Contracts and throughputs of its promises, and what is reserved for it.
     pub contracts: Vec<ContractSeen>,
     /// What it has used here since the start.
     pub usage: Usage,
@@ -38,14 +38,23 @@ pub struct Seen {
     pub connected: bool,
 }
 
-/// The contract of a promise of latency or throughput, as it is now.
+/// The contract of a promise of latency or throughput, or that throughput, as it is now.
 pub struct ContractSeen {
-    /// What the promise is called among those of its tenant, without a space.
+    /// What it is called among those of its tenant, without a space.
     pub name: String,
     /// Of all fronts together, requests/s.
     pub per_s: f64,
-    /// What was offered of it here since the start.
-    pub offered: u64,
+    /// What was asked of it here since the start.
+    pub asked: AskedOf,
+}
+
+/// What was asked of a contract.
+pub enum AskedOf {
+    /// So many requests were offered, answered or not.
+    Offered(u64),
+    /// Of a throughput nobody knows what is wanted, but what was served of it, and how long the one
+    /// request has waited that waits longest, ns.
+    Served(Served, Nanos),
 }
 
 /// What a tenant has at this front of what all fronts keep together.
@@ -53,7 +62,7 @@ pub struct ContractSeen {
 pub struct Kept {
     /// Of its rates and its weight.
     pub portions: Portions,
-    /// The part of each contract of a promise, by what the promise is called.
+    /// The part of each contract, by what it is called.
     pub contracts: BTreeMap<String, f64>,
 }
 
@@ -65,8 +74,8 @@ pub trait House: Send {
     fn keep(&self, tenant: &str, kept: &Kept);
     /// All promises of latency and throughput, and what became of them here since the start.
     fn promises(&self) -> Vec<(Which, Reading)>;
-    /// There are so many fronts, and at the others so much more became of promises.
-    fn attained(&self, fronts: usize, elsewhere: BTreeMap<Which, Reading>);
+    /// There are so many fronts, and that is what the others tell of promises.
+    fn attained(&self, fronts: usize, elsewhere: BTreeMap<Which, Elsewhere>);
     /// How well promises are kept at all fronts, a line each.
     fn kept(&self) -> String;
     /// Whether some tenant reads from replicas.
@@ -105,11 +114,11 @@ struct Tenant {
     contracts: BTreeMap<String, Contract>,
 }
 
-/// The part of a promise's contract that this front keeps to.
+/// The part of a contract that this front keeps to.
 struct Contract {
     portion: Portion,
-    /// What was offered when it last told.
-    offered: u64,
+    /// What was offered or served when it last told.
+    before: Served,
 }
 
 /// What is divided of a tenant: its limits, what it was promised, its weight.
@@ -233,16 +242,9 @@ impl Tenant {
     ) -> BTreeMap<String, Told> {
         let mut before = std::mem::take(&mut self.contracts);
         let told = seen.iter().map(|seen| {
-            let mut one = before.remove(&seen.name).unwrap_or_else(|| Contract {
-                portion: Portion::new(Divided::Rate, fronts),
-                offered: seen.offered,
-            });
-            // A promise that was changed counts from nothing.
-            let since = seen.offered.saturating_sub(one.offered);
-            one.offered = seen.offered;
-            let used = asked(since, seen.per_s, elapsed_s);
-            // Nothing waits for more of it: beyond it there is the share.
-            let told = one.portion.tell(used, since as f64, 0.0);
+            let known = before.remove(&seen.name);
+            let mut one = known.unwrap_or_else(|| Contract::new(&seen.asked, fronts));
+            let told = one.tell(seen, elapsed_s);
             self.contracts.insert(seen.name.clone(), one);
             (seen.name.clone(), told)
         });
@@ -287,6 +289,50 @@ impl Tenant {
                 false => weight.times_even(),
             },
         }
+    }
+}
+
+impl AskedOf {
+    /// Since the start.
+    fn total(&self) -> Served {
+        match self {
+            AskedOf::Offered(requests) => Served {
+                requests: *requests as f64,
+                under_way_ns: 0.0,
+            },
+            AskedOf::Served(served, _) => *served,
+        }
+    }
+}
+
+impl Contract {
+    fn new(asked: &AskedOf, fronts: usize) -> Self {
+        let divided = match asked {
+            AskedOf::Offered(_) => Divided::Rate,
+            AskedOf::Served(..) => Divided::Throughput,
+        };
+        Self {
+            portion: Portion::new(divided, fronts),
+            before: asked.total(),
+        }
+    }
+
+    fn tell(&mut self, seen: &ContractSeen, elapsed_s: f64) -> Told {
+        let total = seen.asked.total();
+        let since = total.since(&self.before);
+        self.before = total;
+        // A promise that was changed counts from nothing.
+        let requests = since.requests.max(0.0);
+        let elapsed_ns = elapsed_s * 1e9;
+        let wants = match seen.asked {
+            // Nothing waits for more of it: beyond it there is the share.
+            AskedOf::Offered(_) => 0.0,
+            // Of requests that take longer than a round none may be answered in it.
+            AskedOf::Served(_, waits_ns) if waits_ns as f64 >= elapsed_ns => 1.0,
+            AskedOf::Served(..) => since.under_way(elapsed_ns as Nanos),
+        };
+        let used = asked(requests as u64, seen.per_s, elapsed_s);
+        self.portion.tell(used, requests, wants)
     }
 }
 

@@ -35,6 +35,7 @@ pub(super) const PERHAPS: &[Perhaps] = &[
     Perhaps { name: "entremet_promise_target_seconds", unit: "seconds", help: "What the percentile of latency should not exceed.", value: |p| p.at_most_ms.map(|ms| ms / 1e3) },
     Perhaps { name: "entremet_promise_late_allowed_ratio", unit: "0 to 1", help: "The part of the requests that may be late: 0.01 for a p99.", value: |p| p.percentile.map(|p| 1.0 - p / 100.0) },
     Perhaps { name: "entremet_promise_throughput_per_second", unit: "requests/s", help: "The rate that should be served.", value: |p| p.throughput_per_s },
+    Perhaps { name: "entremet_promise_throughput_portion", unit: "part", help: "The part of that rate that should be served here: 1, unless several fronts keep it together.", value: |p| p.throughput_per_s.map(|_| p.throughput_portion) },
     Perhaps { name: "entremet_contract_per_second", unit: "requests/s", help: "The offered rate up to which it holds.", value: |p| p.contract_per_s },
     Perhaps { name: "entremet_promise_contract_portion", unit: "part", help: "The part of that rate up to which it holds here: 1, unless several fronts keep it together.", value: |p| p.contract_per_s.map(|_| p.contract_portion) },
     Perhaps { name: "entremet_promise_latency_seconds", unit: "seconds", help: "The promised percentile in the last window that is over.", value: |p| last(p, |w| w.latency_ms.map(|ms| ms / 1e3)) },

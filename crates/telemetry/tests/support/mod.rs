@@ -371,6 +371,7 @@ fn promise() -> PromiseSnapshot {
         throughput_per_s: Some(1_000.0),
         contract_per_s: Some(1_500.0),
         contract_portion: 0.25,
+        throughput_portion: 0.5,
         importance: 80,
         requests: 100_000,
         late: 40,

@@ -179,19 +179,23 @@ impl Auto {
 
     /// What was learnt stays with the promise that it was learnt of.
     fn meet(&mut self, held: &[Held]) {
-        if held
-            .iter()
-            .eq(self.learnt.iter().map(|learnt| &learnt.held))
-        {
+        let same = |(learnt, held): (&Learnt, &Held)| learnt.held.is_that_of(held);
+        if held.len() == self.learnt.len() && self.learnt.iter().zip(held).all(same) {
+            for (learnt, held) in self.learnt.iter_mut().zip(held) {
+                learnt.held = *held;
+            }
             return;
         }
         let mut old = std::mem::take(&mut self.learnt);
         for held in held {
-            let known = old.iter().position(|learnt| learnt.held == *held);
-            self.learnt.push(match known {
+            let mut known = old.iter();
+            let known = known.position(|learnt| learnt.held.is_that_of(held));
+            let mut learnt = match known {
                 Some(known) => old.swap_remove(known),
                 None => Learnt::new(*held, &self.options.margins),
-            });
+            };
+            learnt.held = *held;
+            self.learnt.push(learnt);
         }
         self.shift(Gear::first(&self.options, self.tightest_ns()));
         self.free = Free::first(&self.options);

@@ -79,8 +79,21 @@ pub struct Held {
     pub principal: PrincipalId,
     /// For which of its lanes.
     pub lane: LaneId,
-    /// What.
+    /// What. Of a throughput that several servers keep together, this one's part.
     pub objective: Objective,
+}
+
+impl Held {
+    /// Whether it is the same promise: what was learnt of it goes on. A throughput may be more or
+    /// less than it was, as where several servers keep one together.
+    fn is_that_of(&self, other: &Held) -> bool {
+        let any_rate = |held: &Held| {
+            let mut held = *held;
+            held.objective.throughput_per_s = held.objective.throughput_per_s.map(|_| 1.0);
+            held
+        };
+        any_rate(self) == any_rate(other)
+    }
 }
 
 /// What an interval showed of one promise.

@@ -118,10 +118,13 @@ fn list(visit: &mut Visit<'_>) {
 
 /// How well a promise was kept, in words: here, and at all fronts where there are several.
 pub fn how_well(meter: &Meter, unix_s: u64) -> Vec<String> {
-    let portion = meter.portion();
-    let here = (portion < 1.0).then(|| format!("{:.1} % of its contract is here", 100.0 * portion));
-    let mut said: Vec<String> = here.into_iter().collect();
-    said.extend(well(meter, &meter.record.lock(), unix_s));
+    let record = meter.record.lock();
+    let parts = [("contract", meter.portion()), ("throughput", record.part())];
+    let parts = parts.iter().filter(|(_, part)| *part < 1.0);
+    let here = parts.map(|(what, part)| format!("{:.1} % of its {what} is here", 100.0 * part));
+    let mut said: Vec<String> = here.collect();
+    said.extend(well(meter, &record, unix_s));
+    drop(record);
     said.extend(at_all_fronts(meter, unix_s));
     said
 }
@@ -215,7 +218,10 @@ fn facts(meter: &Meter, unix_s: u64) -> Vec<(String, Shown)> {
     ] {
         facts.push((name.into(), Shown::Integer(count)));
     }
-    facts.extend(attained(meter, Some(&meter.record.lock()), "", unix_s));
+    let record = meter.record.lock();
+    facts.extend(attained(meter, Some(&record), "", unix_s));
+    let part = record.part();
+    drop(record);
     let whole = meter.whole.lock();
     let (fronts, record) = whole.seen().unzip();
     let fronts = fronts.map_or(1, |fronts| fronts as u64);
@@ -223,6 +229,9 @@ fn facts(meter: &Meter, unix_s: u64) -> Vec<(String, Shown)> {
     let contract = meter.objective().contract_per_s;
     let here = contract.map_or(Shown::Nothing, |_| Shown::Number(100.0 * meter.portion()));
     facts.push(("contract-percent-here".into(), here));
+    let throughput = meter.objective().throughput_per_s;
+    let here = throughput.map_or(Shown::Nothing, |_| Shown::Number(100.0 * part));
+    facts.push(("throughput-percent-here".into(), here));
     facts.extend(attained(meter, record, "all-fronts-", unix_s));
     facts
 }

@@ -17,7 +17,7 @@ impl House for Heard {
         Vec::new()
     }
 
-    fn attained(&self, _fronts: usize, _elsewhere: BTreeMap<Which, Reading>) {}
+    fn attained(&self, _fronts: usize, _elsewhere: BTreeMap<Which, Elsewhere>) {}
 
     fn kept(&self) -> String {
         String::new()
@@ -173,7 +173,7 @@ fn a_contract_of_a_promise_goes_where_that_is_asked_for() {
     let contract = |name: &str, requests: u64| ContractSeen {
         name: name.into(),
         per_s: 100.0,
-        offered: requests,
+        asked: AskedOf::Offered(requests),
     };
     let there = "web 0 0 0 0 0 0 0 0.5 0 0 0 0 0 0 0 get 0 0 0 0 0 scan:batch 1 0 0.9 100 100\n";
     let hear = |rates: &mut Rates, text: &str| {
@@ -194,4 +194,42 @@ fn a_contract_of_a_promise_goes_where_that_is_asked_for() {
     // One of an older version, which says nothing of it, claims none.
     let old = hear(&mut rates, "web 0 0 0 0 0 0 0 0.5 0 0 0 0 0 0 0\n");
     assert!(old["get"] > 0.98, "{old:?}");
+}
+
+/// Of 100 a second that are promised this front serves 30 and could serve more; the other serves 20
+/// at first, and wants no more.
+#[test]
+fn a_throughput_is_aimed_at_where_more_of_it_is_wanted() {
+    let (mut rates, house) = (Rates::default(), Heard::default());
+    let mut second = 0;
+    let mut hear = |under_way_ns: f64, waits_ns, there: &str| {
+        for _ in 0..8 {
+            second += 1;
+            let mut seen = seen(30 * second, 0);
+            let served = Served {
+                requests: (30 * second) as f64,
+                under_way_ns: under_way_ns * second as f64,
+            };
+            seen.contracts = vec![ContractSeen {
+                name: "throughput.get".into(),
+                per_s: 100.0,
+                asked: AskedOf::Served(served, waits_ns),
+            }];
+            rates.tell(&[seen], 2, 1_000_000_000 * second);
+            let text = format!("web 0 0 0 0 0 0 0 0.5 0 0 0 0 0 0 0 throughput.get {there} 9 9\n");
+            rates.hear(&entries(&[("b", &text)]), |front| front == "b", &house);
+        }
+        house.0.lock()["web"].contracts["throughput.get"]
+    };
+    // Neither wants more: what is not served is even.
+    let part = hear(0.1e9, 0, "0.2 0 0.2");
+    assert!((part - 0.55).abs() < 0.01, "{part}");
+    let part = hear(7e9, 0, "0.2 0 0.2");
+    assert!((part - 0.8).abs() < 0.01, "{part}");
+    // One request waits all the time.
+    let part = hear(7e9, 2_000_000_000, "0.2 1 0.45");
+    assert!((part - 0.55).abs() < 0.01, "{part}");
+    // It is all served together: nobody takes anything from anybody.
+    let part = hear(7e9, 0, "0.7 1 0.7");
+    assert!((part - 0.3).abs() < 0.01, "{part}");
 }
