@@ -69,7 +69,7 @@ def promise():
     delays = [{"line": "device", "behind": "<b>batch</b>", "mean_ms": 24.5}, {"line": "core", "behind": "shop", "mean_ms": 0.5}]
     late = {"looked_at": 40, "parts": [{"part": "device", "words": "waiting for the disk", "short": "disk queue", "about": "", "mean_ms": 30.0}], "delays": delays}
     return {
-        "workload": "pages", "class": "get", "percentile": 99.0, "at_most_ms": 20.0, "window_s": 10.0, "throughput_per_s": None, "contract_per_s": 1500.0, "contract_portion": 1.0,
+        "workload": "pages", "class": "get", "percentile": 99.0, "at_most_ms": 20.0, "window_s": 10.0, "throughput_per_s": None, "contract_per_s": 1500.0, "contract_portion": 1.0, "throughput_portion": 1.0,
         "importance": 80, "requests": 100000, "late": 1400, "beyond": 0, "beyond_late": 0,
         "last": {"outcome": "missed", "latency_ms": 31.5, "sample": 12000, "sample_late": 170, "served_per_s": 1200.0}, "hour": hour, "days": days, "late_time": late,
     }  # fmt: skip
@@ -114,6 +114,18 @@ def device():
     }  # fmt: skip
 
 
+def together(of="get", workload=None, **more):
+    """A promise of three fronts as /api/cluster tells it."""
+    hour = {"windows_met": 351, "windows_missed": 9, "windows_without_data": 0, "met_percent": 97.5, "budget_left_percent": 12.5}
+    days = {"windows_met": 0, "windows_missed": 0, "windows_without_data": 9, "met_percent": None, "budget_left_percent": None}
+    kept = "at_most_ms" in more
+    last = {"outcome": "met" if kept else "missed", "latency_ms": 12.5 if kept else None, "sample": 12000, "sample_late": 17, "served_per_s": 1200.0}
+    return {
+        "workload": workload, "class": of, "fronts": 3, "percentile": None, "at_most_ms": None, "window_s": 10.0, "contract_per_s": None, "contract_portion": 1.0,
+        "throughput_per_s": None, "throughput_portion": 1.0, "last": last, "hour": hour, "days": days, **more,
+    }  # fmt: skip
+
+
 def cluster():
     """A cluster as /api/cluster tells it: two nodes, of which one has no front, and a move."""
     web = [{"at": "10.0.0.1:7001", "partitions": 6, "busy": 0.4}, {"at": "10.0.0.2:7001", "partitions": 2, "busy": 0.05}]
@@ -123,8 +135,11 @@ def cluster():
             {"at": "10.0.0.2:7001", "slots": 6384, "partitions": 2, "fronts": [], "here": False, "busy": 0.05},
         ],
         "tenants": [
-            {"name": "web", "partitions": 8, "weight": 10.0, "weight_here": 7.5, "waits": True, "nodes": web},
-            {"name": "<b>batch</b>", "partitions": 1, "weight": 1.0, "weight_here": 1.0, "waits": False, "nodes": [{"at": "10.0.0.1:7001", "partitions": 1, "busy": 0.35}]},
+            {"name": "web", "partitions": 8, "weight": 10.0, "weight_here": 7.5, "waits": True, "nodes": web, "promises": [together(at_most_ms=20.0, percentile=99.0, contract_per_s=1500.0, contract_portion=0.25)]},
+            {
+                "name": "<b>batch</b>", "partitions": 1, "weight": 1.0, "weight_here": 1.0, "waits": False, "nodes": [{"at": "10.0.0.1:7001", "partitions": 1, "busy": 0.35}],
+                "promises": [together("scan", "<i>nightly</i>", throughput_per_s=2000.0, throughput_portion=0.4)],
+            },
         ],
         "tenants_total": 2,
         "moves": [{"slots": "7-90", "tenants": ["web"], "from": "10.0.0.1:7001"}],

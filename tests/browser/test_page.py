@@ -112,6 +112,12 @@ def test_the_cluster_is_shown_where_there_is_one(browser, stand_in):
         ["web", "7.5 of 10", "6 · 40.0 %", "2 · 5.0 %"],
         ["<b>batch</b>", "1 of 1", "1 · 35.0 %", ""],
     ]
+    assert page.js(rows, "[aria-label='Promises at all fronts']") == [
+        ["web, get met", "97.5 %", "", "no data", "12.5 %", "12.5 ms over 12 k, 1200/s", "p99 ≤ 20 ms in 10 s, up to 1500/s", "375 of 1500/s", "", "–", "", "3"],
+        ["<b>batch</b>, scan of <i>nightly</i> missed", "97.5 %", "", "no data", "12.5 %", "1200/s", "≥ 2000/s in 10 s", "–", "", "800 of 2000/s", "", "3"],
+    ]
+    widths = "return [...document.querySelectorAll('.together .fill')].map(bar => bar.style.width)"
+    assert page.js(widths) == ["97.5%", "25%", "97.5%", "40%"]
     assert "2 nodes, 2 tenants" in page.text(".cluster-panel")
     assert "Being moved: slots 7-90 of web, now at 10.0.0.1:7001." in page.text(".cluster-panel")
     assert page.overflow() == 0
@@ -119,6 +125,7 @@ def test_the_cluster_is_shown_where_there_is_one(browser, stand_in):
     over = "[aria-label='Over all nodes']"
     eventually(lambda: "10.0.0.2:7001" in (page.text(over) or ""))
     assert "8 partitions, weight 7.5 here of 10, waits before a node" in page.text(over)
+    assert page.js(rows, f"{over} .together")[0][5:8] == ["12.5 ms over 12 k, 1200/s", "p99 ≤ 20 ms in 10 s, up to 1500/s", "375 of 1500/s"]
     size(browser, PHONE)
     assert page.overflow() == 0
 

@@ -3,6 +3,7 @@
 
 import { h, meter, write } from "./dom.js";
 import { ask } from "./feed.js";
+import { Together } from "./promises.js";
 import { number, percent, plural } from "./text.js";
 
 const EVERY_MS = 2000;
@@ -54,9 +55,10 @@ export class ClusterPanel extends Watched {
     this.nodes = h("tbody");
     this.tenants = h("table.delays", { "aria-label": "Partitions" });
     this.moves = h("p.none");
+    this.promises = new Together();
     const scroll = (label, table) => h("div.scroll", { tabindex: "0", role: "region", "aria-label": label }, table);
     const nodes = h("table", { "aria-label": "Nodes" }, heads(["node", "busy", "", "partitions", "slots", "fronts before it"]), this.nodes);
-    this.element = h("section.panel.cluster-panel", { "aria-label": "Cluster", hidden: "" }, h("div.panel-head", {}, h("h2", {}, "Cluster"), this.count), scroll("Nodes of the cluster", nodes), this.moves, scroll("Partitions by node", this.tenants));
+    this.element = h("section.panel.cluster-panel", { "aria-label": "Cluster", hidden: "" }, h("div.panel-head", {}, h("h2", {}, "Cluster"), this.count), scroll("Nodes of the cluster", nodes), this.moves, scroll("Partitions by node", this.tenants), this.promises.element);
   }
 
   draw({ nodes, tenants, tenants_total: total, moves }) {
@@ -66,6 +68,7 @@ export class ClusterPanel extends Watched {
     write(this.moves, moves.length === 0 ? "Nothing is being moved." : `Being moved: ${moves.map(moved).join("; ")}.`);
     const shown = tenants.slice(0, TENANTS_MAX);
     const rows = shown.map((tenant) => h("tr", {}, h("th", { scope: "row" }, h("a", { href: `#/tenant/${encodeURIComponent(tenant.name)}` }, tenant.name)), weight(tenant), ...nodes.map((node) => at(tenant, node.at))));
+    this.promises.draw(shown);
     this.tenants.replaceChildren(heads(["tenant", "weight here, of all", ...nodes.map((node) => node.at)]), h("tbody", {}, ...rows));
   }
 }
@@ -94,8 +97,9 @@ export class TenantCluster extends Watched {
     super(`/api/cluster/${encodeURIComponent(name)}`);
     this.count = h("span.count");
     this.nodes = h("tbody");
+    this.promises = new Together();
     const table = h("table", { "aria-label": "Over all nodes" }, heads(["node", "of its time", "", "partitions"]), this.nodes);
-    this.element = h("section.panel", { "aria-label": "Over all nodes", hidden: "" }, h("div.panel-head", {}, h("h2", {}, "Over all nodes"), this.count), table);
+    this.element = h("section.panel", { "aria-label": "Over all nodes", hidden: "" }, h("div.panel-head", {}, h("h2", {}, "Over all nodes"), this.count), table, this.promises.element);
   }
 
   draw({ tenants: [tenant] }) {
@@ -103,5 +107,6 @@ export class TenantCluster extends Watched {
     const waits = tenant.waits ? ", waits before a node" : "";
     write(this.count, `${plural(tenant.partitions, "partition", "partitions")}, weight ${number(tenant.weight_here)} here of ${number(tenant.weight)}${waits}`);
     this.nodes.replaceChildren(...tenant.nodes.map((node) => h("tr", {}, h("th", { scope: "row" }, node.at), h("td.number", {}, busy(node.busy)), bar(node.busy), h("td.number", {}, String(node.partitions)))));
+    this.promises.draw([tenant]);
   }
 }

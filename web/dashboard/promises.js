@@ -2,7 +2,7 @@
 // requests waited.
 
 import { ask } from "./feed.js";
-import { h } from "./dom.js";
+import { h, meter } from "./dom.js";
 import { ms, number, percent } from "./text.js";
 
 const DELAYS_EVERY_MS = 5000;
@@ -52,6 +52,62 @@ const BADGES = { met: "good", missed: "bad", "no data": "warn" };
 
 function heads(labels) {
   return h("thead", {}, h("tr", {}, ...labels.map((text) => h("th", { scope: "col" }, text))));
+}
+
+// What is promised to clients of all fronts together, how much of it is here, and how well all of
+// them keep it.
+const TOGETHER = [
+  ["kept, 1\u00a0h", (p) => kept(p.hour)],
+  ["", (p) => bar(p.hour.met_percent === null ? null : p.hour.met_percent / 100)],
+  ["kept, 30\u00a0d", (p) => kept(p.days)],
+  ["budget left, 1\u00a0h", (p) => left(p.hour)],
+  ["last window", (p) => measured(p.last)],
+  ["promised", promised],
+  ["contract here, of all", (p) => share(p.contract_portion, p.contract_per_s)],
+  ["", (p) => bar(p.contract_per_s === null ? null : p.contract_portion)],
+  ["throughput here, of all", (p) => share(p.throughput_portion, p.throughput_per_s)],
+  ["", (p) => bar(p.throughput_per_s === null ? null : p.throughput_portion)],
+  ["fronts", (p) => String(p.fronts)],
+];
+
+function share(part, all) {
+  return all === null ? "–" : `${number(part * all)} of ${number(all)}/s`;
+}
+
+// A part of the whole, 0 to 1; nothing where there is no such thing.
+function bar(part) {
+  if (part === null) return h("td");
+  const shown = meter();
+  shown.set(part, 1);
+  return h("td.meter-cell", {}, shown.element);
+}
+
+// Promises that several fronts keep together, of tenants as the cluster's page has them. Hidden
+// where there are none.
+export class Together {
+  constructor() {
+    this.head = h("thead");
+    this.body = h("tbody");
+    const table = h("table.together", { "aria-label": "Promises at all fronts" }, this.head, this.body);
+    this.element = h("div.scroll", { tabindex: "0", role: "region", "aria-label": "Promises of all fronts", hidden: "" }, table);
+  }
+
+  draw(tenants) {
+    const all = tenants.flatMap((tenant) => tenant.promises.map((promise) => [tenant, promise]));
+    this.element.hidden = all.length === 0;
+    const several = tenants.length > 1;
+    this.head.replaceChildren(...heads([several ? "at all fronts: tenant, for" : "at all fronts: for", ...TOGETHER.map(([label]) => label)]).children);
+    this.body.replaceChildren(...all.map(([tenant, promise]) => together(several ? `${tenant.name}, ` : "", promise)));
+  }
+}
+
+function together(begin, promise) {
+  const outcome = promise.last === null ? null : h(`b.badge.${BADGES[promise.last.outcome]}`, {}, promise.last.outcome);
+  const cells = TOGETHER.map(([, of]) => {
+    const cell = of(promise);
+    return typeof cell === "string" ? h("td.number", {}, cell) : cell;
+  });
+  return h("tr", {}, h("th", { scope: "row" }, `${begin}${whose(promise)}`, " ", outcome), ...cells);
 }
 
 // Lines that a latency plot is held against.
