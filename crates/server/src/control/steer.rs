@@ -70,7 +70,8 @@ impl Steering {
     }
 
     /// Decides, if an interval is over or another controller is wanted, or if promises are others:
-    /// requests of a new one have due times at once, though nothing is known of it. A disk that is
+    /// requests of a new one have due times at once, though nothing is known of it. Another part of
+    /// a throughput that several fronts keep together is for the next interval. A disk that is
     /// measured while the server runs wants another, too: the one at work took it for a usual one.
     /// After one has failed, what it gave stays in force until the next begins.
     pub fn look(&mut self, shared: &Shared) {
@@ -99,7 +100,9 @@ impl Steering {
         }
         let promises = promises(shared);
         let held: Vec<Held> = promises.iter().map(Promise::held).collect();
-        if !due && held == self.held {
+        let same = |(now, before): (&Held, &Held)| now.is_that_of(before);
+        let all_same = held.len() == self.held.len() && held.iter().zip(&self.held).all(same);
+        if !due && all_same {
             return;
         }
         self.held = held;
@@ -338,6 +341,35 @@ mod tests {
     }
 
     const S: Nanos = 1_000_000_000;
+
+    #[test]
+    fn another_part_of_a_throughput_waits_for_the_next_interval() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let clock = stage::ManualClock::default();
+        let mut shared = shared(directory.path(), &["web"]);
+        shared.options.clock = Arc::new(clock.clone());
+        let changed = shared.change_tenant("web", |spec| {
+            let slo = settings::tenant::Slo {
+                throughput_per_s: Some(40.0),
+                ..settings::tenant::Slo::default()
+            };
+            spec.settings.slos = vec![slo];
+            Ok(())
+        });
+        changed.expect("changed");
+        let mut steering = Steering::new(&shared);
+        let wanted = |steering: &Steering| steering.held[0].objective.throughput_per_s;
+        steering.look(&shared);
+        assert_eq!(wanted(&steering), Some(40.0));
+        let meters = shared.tenants.get("web").expect("there").meters();
+        meters.all()[0].record.lock().set_part(S, 0.25);
+        steering.look(&shared);
+        assert_eq!(wanted(&steering), Some(40.0));
+        clock.advance(S);
+        steering.look(&shared);
+        assert_eq!(wanted(&steering), Some(10.0));
+        shared.engine.shutdown();
+    }
 
     #[test]
     fn a_controller_that_panics_leaves_what_it_gave_and_begins_anew() {

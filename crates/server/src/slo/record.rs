@@ -226,7 +226,6 @@ mod tests {
         assert_eq!(close(11 * S, 399), (Outcome::Missed, 39.9));
         assert_eq!(close(21 * S, 200), (Outcome::Met, 20.0));
         assert_eq!(close(31 * S, 199), (Outcome::Missed, 19.9));
-        drop(close);
         record.set_part(36 * S, 1.0);
         meter.answered(0, &took, 300);
         record.close(meter.objective(), meter.read(), 41 * S, 41);

@@ -86,7 +86,8 @@ pub struct Held {
 impl Held {
     /// Whether it is the same promise: what was learnt of it goes on. A throughput may be more or
     /// less than it was, as where several servers keep one together.
-    fn is_that_of(&self, other: &Held) -> bool {
+    #[must_use]
+    pub fn is_that_of(&self, other: &Held) -> bool {
         let any_rate = |held: &Held| {
             let mut held = *held;
             held.objective.throughput_per_s = held.objective.throughput_per_s.map(|_| 1.0);
