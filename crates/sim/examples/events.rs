@@ -69,6 +69,7 @@ fn spec(order: Order, rule: Rule) -> Option<Spec> {
                 quota: None,
                 requests: Requests {
                     puts: 0.0,
+                    range: false,
                     keys,
                     popularity: Popularity::Uniform(100_000),
                     values: Sizes::Constant(100),

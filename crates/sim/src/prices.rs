@@ -124,6 +124,11 @@ mod tests {
             discipline: Discipline::Fair,
             span_bytes,
             chunk_bytes: None,
+            file_bytes: None,
+            other_files: 0,
+            range_reads: 0,
+            wake_ns: 0,
+            piece_ns: 0,
         };
         Prices::of(&disk).expect("prices").chunk_bytes >> 10
     }

@@ -112,7 +112,22 @@ pub struct Disk {
     pub span_bytes: u64,
     /// Larger reads go in pieces of this many bytes; `None`: of what calibrating the model finds.
     pub chunk_bytes: Option<u64>,
+    /// Values lie one behind the other in files of this many bytes, each whole on one disk; `None`:
+    /// anywhere.
+    pub file_bytes: Option<u64>,
+    /// Files anywhere that hold little or nothing of a range: it reads twice in each of them first.
+    pub other_files: u32,
+    /// Small reads that a range then does near its values.
+    pub range_reads: u32,
+    /// From the end of an I/O until its handler runs, which gives the permit back.
+    pub wake_ns: Nanos,
+    /// From then until it has done with the piece, and asks for the next one.
+    pub piece_ns: Nanos,
 }
+
+/// A range is read in pieces of at most so many bytes, and no I/O of it is larger: what a server
+/// reads ahead (`engine::device::AHEAD_BYTES_MAX`).
+pub const RANGE_PIECE_BYTES: u64 = 256 << 10;
 
 /// Rates that a node's operations share, one after the other: bytes in, requests, bytes out.
 /// `None`: any rate.
@@ -399,10 +414,22 @@ pub enum Arrivals {
 pub struct Requests {
     /// Keys of a request.
     pub keys: KeyCount,
+    /// They lie one behind the other, and are read as one value: a range.
+    pub range: bool,
     /// Share of the requests for one key that write it, 0 to 1. Only the first replica is written.
     pub puts: f64,
     /// Which keys.
     pub popularity: Popularity,
     /// Size of a key's value.
     pub values: Sizes,
+}
+
+impl Requests {
+    /// Bytes of a tenant's key, or of a range of so many keys that begins with it.
+    #[must_use]
+    pub fn bytes(&self, key: u64, keys: u32, tenant: u64) -> u32 {
+        let each = |key| u64::from(self.values.of(key, tenant));
+        let all: u64 = (key..key + u64::from(keys)).map(each).sum();
+        u32::try_from(all).unwrap_or(u32::MAX)
+    }
 }

@@ -32,6 +32,7 @@ fn tenant(name: &str, objective: Option<Objective>, arrivals: Arrivals, bytes: u
             requests: Requests {
                 keys: KeyCount::new([(1, 1.0)]).expect("a weight above zero"),
                 puts: 0.0,
+                range: false,
                 popularity: Popularity::Uniform(1 << 20),
                 values: Sizes::Constant(bytes),
             },
@@ -69,6 +70,11 @@ fn cluster() -> Cluster {
             discipline: Discipline::Fair,
             span_bytes: 5_000_000_000,
             chunk_bytes: Some(4 << 20),
+            file_bytes: None,
+            other_files: 0,
+            range_reads: 0,
+            wake_ns: 0,
+            piece_ns: 0,
         }),
         control: Control::default(),
     }
@@ -176,4 +182,47 @@ fn shares_are_told_as_a_controller_sets_them_or_as_they_were_taken() {
         .all(|(a, b)| (a + b - 1.0).abs() < 1e-9));
     let mean = front.iter().sum::<f64>() / front.len() as f64;
     assert!((0.005..0.2).contains(&mean), "{mean}");
+}
+
+/// Scans a second of 2 MiB each, by ranges, and the disks that they were read from.
+fn scans_per_s(change: impl Fn(&mut Disk)) -> f64 {
+    let mut spec = spec(Policy::Static);
+    spec.duration_ns = 40 * S;
+    let requests = &mut spec.tenants[1].streams[0].requests;
+    requests.range = true;
+    requests.keys = KeyCount::new([(256, 1.0)]).expect("a weight above zero");
+    requests.popularity = Popularity::Uniform(80_000);
+    requests.values = Sizes::Constant(8 << 10);
+    spec.cluster.device.as_mut().map(change);
+    let out = run(&spec);
+    out.tenants[1].answered as f64 * 1e9 / out.measured_ns as f64
+}
+
+#[test]
+fn what_a_scan_does_besides_its_pieces_makes_it_slower() {
+    let slower: [fn(&mut Disk); 5] = [
+        |_| (),
+        |disk| disk.wake_ns = 5 * MS,
+        |disk| disk.piece_ns = 5 * MS,
+        |disk| disk.other_files = 8,
+        |disk| disk.range_reads = 4,
+    ];
+    let [at_once, slower @ ..] = slower.map(|change| {
+        scans_per_s(|disk| {
+            (disk.depth, disk.handlers) = (1, Some(1));
+            change(disk);
+        })
+    });
+    // Eight pieces each; what the drive has read ahead meanwhile it need not read again.
+    for slower in slower {
+        assert!(1.2 * slower < at_once, "{at_once}: {slower}");
+    }
+}
+
+#[test]
+fn files_lie_whole_on_one_disk_each() {
+    // One file for all, on one disk; or as many as there are disks.
+    let [one, many] =
+        [1 << 40, 16 << 20].map(|bytes| scans_per_s(|disk| disk.file_bytes = Some(bytes)));
+    assert!(2.0 * one < many, "{one} {many}");
 }

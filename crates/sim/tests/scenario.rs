@@ -1,6 +1,7 @@
 //! Scenarios: what they become, what is wrong with them, and that a seed fixes the result to the
 //! byte.
 
+use policy::dispatch::Discipline;
 use sim::cli::{run, SimArgs};
 use sim::scenario::Plan;
 use sim::{run as simulate, Arrivals, FaultKind, Summary};
@@ -176,7 +177,7 @@ fn everything_wrong_is_said_at_once() {
         assert!(error.contains(part), "{part} is not in\n{error}");
     }
     let text = TWO
-        .replace("mix = { get = 1 }", "mix = { range = 1 }")
+        .replace("mix = { get = 1 }", "mix = { get = 1, range = 1 }")
         .replace("get = 3, multiget = 1", "get = 3, ping = 1");
     let error = Plan::from_text(&text, "two.toml")
         .expect_err("wrong")
@@ -231,6 +232,60 @@ fn settings_that_cannot_take_effect_are_refused() {
         error.contains("means nothing at a node that is dead"),
         "{error}"
     );
+}
+
+/// As an experiment has it for a real server; of the simulator it only says how fast a node is.
+const OF_A_SERVER: &str = r#"
+duration = "2s"
+[cluster]
+handlers = 8
+[server.device]
+model = "hdd"
+disks = 4
+span = "5GB"
+[server.engine]
+handlers = 64
+[server.control]
+policy = "auto"
+[server.scheduler]
+request = "fifo"
+[[tenant]]
+name = "batch"
+[[tenant.slo]]
+class = "scan"
+throughput = "1/s"
+[[tenant.load]]
+loop = "closed"
+connections = 4
+mix = { range = 1 }
+range = { keys = 256, values = false }
+keys = { count = 80_000 }
+values = { size = "8KiB" }
+"#;
+
+#[test]
+fn a_scenario_for_a_server_is_played_as_it_is() {
+    let spec = Plan::from_text(OF_A_SERVER, "server.toml")
+        .expect("good")
+        .spec;
+    let disk = spec.cluster.device.as_ref().expect("disks");
+    let is = (disk.disks, disk.span_bytes, disk.handlers);
+    // What the cluster says goes before what the server says.
+    assert_eq!(is, (4, 5_000_000_000, Some(8)));
+    assert_eq!(spec.scheduler.discipline, Discipline::Fifo);
+    let requests = &spec.tenants[0].streams[0].requests;
+    assert!(requests.range && spec.keeper.is_some());
+    assert_eq!(requests.bytes(7, 256, 0), 2 << 20);
+    let outcome = simulate(&spec);
+    let batch = &outcome.tenants[0];
+    assert!(batch.answered > 0);
+    assert_eq!(batch.bytes[0] % (2 << 20), 0, "whole ranges");
+    // Without emulated disks nothing of it is of use.
+    let other = OF_A_SERVER
+        .replace("model = \"hdd\"", "")
+        .replace("handlers = 8", "");
+    let spec = Plan::from_text(&other, "server.toml").expect("good").spec;
+    assert!(spec.cluster.device.is_none() && spec.keeper.is_none());
 }
 
 #[test]

@@ -22,6 +22,7 @@ fn stream(arrivals: Arrivals, keys: &[(u32, f64)]) -> Stream {
         quota: None,
         requests: Requests {
             puts: 0.0,
+            range: false,
             keys: KeyCount::new(keys.iter().copied()).expect("a weight above zero"),
             popularity: Popularity::Uniform(10_000),
             values: Sizes::Constant(100),

@@ -290,6 +290,7 @@ impl Setting {
         };
         let requests = Requests {
             puts: 0.0,
+            range: false,
             keys: KeyCount::new(sizes.iter().copied())?,
             popularity,
             values: facebook_values()?,

@@ -114,7 +114,7 @@ fn scheduler(section: &Section, cluster: &Cluster) -> Scheduler {
 }
 
 /// Keys that mean nothing without a device.
-const OF_DEVICES: [&str; 10] = [
+const OF_DEVICES: [&str; 15] = [
     "cached",
     "cached_up_to",
     "depth",
@@ -124,6 +124,11 @@ const OF_DEVICES: [&str; 10] = [
     "disks",
     "span",
     "chunk",
+    "file",
+    "other_files",
+    "range_reads",
+    "wake",
+    "piece",
     "control",
 ];
 /// Values are at most as large as what is calibrated of a device.
@@ -146,6 +151,10 @@ fn device(section: &Section) -> Option<Disk> {
     let discipline = section.get_or_default("device_scheduler");
     let bytes = |name: &str| section.get::<Bytes>(name).map(Bytes::get);
     let (disks, span, chunk) = (section.get("disks"), bytes("span"), bytes("chunk"));
+    let other_files = section.get_or_default("other_files");
+    let range_reads = section.get_or_default("range_reads");
+    let time = |name: &str| section.get_or_default::<Time>(name).ns();
+    let (file_bytes, wake_ns, piece_ns) = (bytes("file"), time("wake"), time("piece"));
     let cached_up_to = bytes("cached_up_to");
     if model.is_none() {
         for key in OF_DEVICES {
@@ -167,6 +176,11 @@ fn device(section: &Section) -> Option<Disk> {
         discipline,
         span_bytes: span.unwrap_or(crate::prices::SPAN_BYTES),
         chunk_bytes: chunk,
+        file_bytes,
+        other_files,
+        range_reads,
+        wake_ns,
+        piece_ns,
     })
 }
 

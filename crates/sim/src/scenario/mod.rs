@@ -4,10 +4,11 @@
 mod cluster;
 pub mod reference;
 pub mod schema;
+mod server;
 mod tenants;
 
 use crate::error::SimError;
-use crate::spec::{Fault, Keeper, Spec};
+use crate::spec::{Fault, Keeper, Spec, Tenant, RANGE_PIECE_BYTES};
 use policy::device::Model;
 use policy::slo::control::{Auto, AutoOptions, Cake, Controller, Policy};
 use settings::{Reader, Report};
@@ -66,6 +67,7 @@ impl Plan {
         for name in ["cluster", "fault", "pause"] {
             own.extend(table.remove(name).map(|value| (name.to_string(), value)));
         }
+        server::fill(&mut own, table.get("server"));
         let (cluster, mut problems) = read_own(&own.to_string(), origin);
         let scenario = match Scenario::from_table(table, origin) {
             Ok(scenario) => scenario,
@@ -87,7 +89,7 @@ impl Plan {
                 ..*fault
             }
         });
-        let keeper = keeper(&cluster);
+        let keeper = keeper(&cluster, &tenants);
         let spec = Spec {
             seed: scenario.seed,
             duration_ns: ns(warm_up + scenario.duration),
@@ -112,23 +114,31 @@ impl Plan {
 const KEEP_NS: u64 = 1_000_000_000;
 
 /// Who keeps promises: told what the disks are like, as on a server.
-fn keeper(cluster: &cluster::Read) -> Option<Keeper> {
+fn keeper(cluster: &cluster::Read, tenants: &[Tenant]) -> Option<Keeper> {
     let controller = match cluster.keeper? {
         Policy::Auto => {
             let device = cluster.cluster.device.as_ref()?;
             // Where there is one for each request, none need be kept free.
             let handlers = device.handlers.unwrap_or(0);
+            let streams = || tenants.iter().flat_map(|tenant| &tenant.streams);
+            let usual = AutoOptions {
+                piece_bytes_max: match streams().any(|stream| stream.requests.range) {
+                    true => RANGE_PIECE_BYTES,
+                    false => AutoOptions::default().piece_bytes_max,
+                },
+                ..AutoOptions::default()
+            };
             let options = match &device.model {
                 Model::Hdd(disk) => AutoOptions {
                     handlers,
                     stream_bytes_per_s: disk.outer_bytes_per_s,
-                    ..AutoOptions::default()
+                    ..usual
                 },
                 Model::Ssd(_) => AutoOptions {
                     seeks: false,
                     depth: device.depth,
                     handlers,
-                    ..AutoOptions::default()
+                    ..usual
                 },
             };
             Controller::Auto(Box::new(Auto::new(options)))

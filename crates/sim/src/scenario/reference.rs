@@ -40,7 +40,8 @@ name = "web"
 * Each node keeps a tenant's reservation, limit and contract whole, as a server does: four nodes let four times the limit through.
   With `weights = "exchange"` or `"served"` these rates are those of the whole cluster. From the controller's first step on, each node
   has a part of them, as of the tenant's share.
-* `get`, `put` and `multiget` only; a `put` goes to a partition's first replica, and copying it to the others costs nothing; `poisson` and
+* `get`, `put`, `multiget` and `range` only; a `range` is in a load of its own, and is one read of all its values in pieces of 256 KiB
+  at most, as a server reads ahead; a `put` goes to a partition's first replica, and copying it to the others costs nothing; `poisson` and
   `constant` arrivals and closed loops only; no traces, no spikes. A scenario that asks for more is refused, with everything that it
   asks for.
 * An operation takes a time drawn around its mean, and what it needs of `bandwidth_in`, `requests` and `bandwidth_out`, one after
@@ -58,9 +59,12 @@ name = "web"
   machines has no bandwidth.
 * With `device`, an operation that its node has served waits for a handler, and the handler for a modelled disk; a stage stands before each. `handlers`
   says how many there are, and `reserved_permits` are kept free of them, as on a server. I/Os are of the value's size, 4 KiB at least, or pieces of a
-  `chunk`; reads are anywhere in the `span`, writes one after the other. `control` keeps promises as a server's controller does. There are no syncs,
+  `chunk`; reads are anywhere in the `span`, writes one after the other. `control` keeps promises as a server's controller does. `file`,
+  `other_files`, `range_reads`, `wake` and `piece` are what a server has besides. There are no syncs,
   flushes or compactions, and nobody chooses what is in memory. Reservations are priced for the device once a second, by what requests have cost, unless
   a controller of promises reserves there. A pause does not stop the disk.
+* A scenario for a server over emulated disks (`server.device.model`) needs no second one for the simulator: what `cluster` does not say of
+  `device`, `disks`, `span`, `handlers`, `control`, `scheduler` and `device_scheduler` is taken from `[server]`, as far as that says it.
 * A node that is paused loses nothing: what was sent there waits. One that is dead loses what waits there, senders send it again
   elsewhere, and partitions without another replica wait until they are placed anew or the node is back.
 * Nothing is sent after the end. Replies are waited for as long as `drain` says, and their latencies count; a request without one has failed, as

@@ -104,7 +104,6 @@ fn stream(
 ) -> Result<Stream, String> {
     let mix = &behaviour.mix;
     let others = [
-        mix.range,
         mix.delete,
         mix.increment,
         mix.bitcount,
@@ -113,16 +112,21 @@ fn stream(
     ];
     if others.iter().any(|weight| *weight > 0.0) {
         return Err(
-            "the simulator has only `get`, `put` and `multiget`; leave the rest out of `mix`"
+            "the simulator has only `get`, `put`, `multiget` and `range`; leave the rest out of `mix`"
                 .into(),
         );
     }
-    let keys = key_counts(
-        mix.get + mix.put,
-        mix.multiget,
-        &counts(&behaviour.multiget)?,
-    )
-    .ok_or("`mix` asks for nothing; give `get`, `put` or `multiget` a weight")?;
+    let single = mix.get + mix.put;
+    let range = mix.range > 0.0;
+    if range && single + mix.multiget > 0.0 {
+        return Err("the simulator has ranges only in loads of nothing else".into());
+    }
+    let keys = match range {
+        true => key_counts(0.0, mix.range, &counts(&behaviour.range)?),
+        false => key_counts(single, mix.multiget, &counts(&behaviour.multiget)?),
+    };
+    let keys =
+        keys.ok_or("`mix` asks for nothing; give `get`, `put`, `multiget` or `range` a weight")?;
     Ok(Stream {
         arrivals: arrivals(behaviour)?,
         from_ns: from.map_or(0, |from| ns(warm_up + from)),
@@ -130,7 +134,8 @@ fn stream(
         quota: None,
         requests: Requests {
             keys,
-            puts: mix.put / (mix.get + mix.put).max(f64::MIN_POSITIVE),
+            range,
+            puts: mix.put / single.max(f64::MIN_POSITIVE),
             popularity: popularity(behaviour)?,
             values: values(&behaviour.values)?,
         },
@@ -160,12 +165,12 @@ fn arrivals(behaviour: &Behaviour) -> Result<Arrivals, String> {
 /// Draws that stand for a distribution of keys.
 const DRAWS: u32 = 50_000;
 
-fn key_counts(get: f64, multiget: f64, counts: &Counts) -> Option<KeyCount> {
-    let mut weights = BTreeMap::from([(1, get)]);
-    if multiget > 0.0 {
+fn key_counts(single: f64, several: f64, counts: &Counts) -> Option<KeyCount> {
+    let mut weights = BTreeMap::from([(1, single)]);
+    if several > 0.0 {
         let mut rng = Rng::new(0, 0);
         for _ in 0..DRAWS {
-            *weights.entry(counts.draw(&mut rng)).or_default() += multiget / f64::from(DRAWS);
+            *weights.entry(counts.draw(&mut rng)).or_default() += several / f64::from(DRAWS);
         }
     }
     KeyCount::new(weights)

@@ -4,13 +4,14 @@
 //! piece is an I/O that waits for its own turn at the stage before the disk, as RocksDB's reads do.
 
 use super::arm::Arm;
+use super::files::Files;
 use super::followed::Followed;
 use super::provided::{request, Provided};
-use super::{Copied, Event, World};
+use super::{files, Copied, Event, Op, World};
 use crate::prices::{Prices, PAGE_BYTES};
-use crate::spec::{Disk as Wanted, Spec, Tenant};
-use policy::cost::device::{Op, Vop};
-use policy::device::{self, Io};
+use crate::spec::{Disk as Wanted, Spec, Tenant, RANGE_PIECE_BYTES};
+use policy::cost::device::{Op as Does, Vop};
+use policy::device::Io;
 use policy::dispatch::{Allocation, Dispatch, DispatchOptions, Next, Terms, Ticket};
 use policy::{Cost, Nanos, PrincipalId, Promise};
 use workload::rng::Rng;
@@ -31,46 +32,77 @@ pub(super) struct Asked {
 pub(super) struct Work {
     pub(super) principal: PrincipalId,
     /// `None`: the node died meanwhile.
-    copy: Option<Copied>,
-    io: Io,
-    disk: usize,
-    done_bytes: u64,
+    pub(super) copy: Option<Copied>,
+    pub(super) io: Io,
+    pub(super) disk: usize,
+    pub(super) done_bytes: u64,
+    /// It has had a turn at a disk.
+    pub(super) begun: bool,
+    pub(super) range: bool,
+    /// Where it reads before that, and how often it has yet to: in other files, and near it.
+    pub(super) elsewhere: Option<(usize, u64)>,
+    pub(super) reads_left: [u32; 2],
     pub(super) due_at: Option<[Nanos; 2]>,
-    /// At the handlers, and at the disk its first piece: when it was queued and granted.
+    /// At the handlers, and at a disk for the first time: when it was queued and granted.
     pub(super) queued_at: [Nanos; 2],
     pub(super) granted_at: [Nanos; 2],
 }
 
+impl Work {
+    /// The disk that it waits for.
+    pub(super) fn stage(&self) -> usize {
+        self.elsewhere.map_or(self.disk, |(disk, _)| disk)
+    }
+
+    /// What it asks of it, in pieces of so many bytes.
+    pub(super) fn next_io(&self, piece_bytes: u64) -> Io {
+        match self.elsewhere {
+            Some((_, offset)) => Io {
+                offset,
+                bytes: PAGE_BYTES,
+                ..self.io
+            },
+            None => Io {
+                offset: self.io.offset + self.done_bytes,
+                bytes: (self.io.bytes - self.done_bytes).min(piece_bytes),
+                ..self.io
+            },
+        }
+    }
+}
+
 /// A handler at work.
 #[derive(Debug)]
-struct Handling {
+pub(super) struct Handling {
     ticket: Ticket,
-    work: Work,
+    pub(super) work: Work,
 }
 
 /// A piece at a disk.
 #[derive(Debug)]
-struct Moving {
-    handler: usize,
-    ticket: Ticket,
-    io: Io,
-    since: Nanos,
+pub(super) struct Moving {
+    pub(super) handler: usize,
+    pub(super) ticket: Ticket,
+    pub(super) io: Io,
+    pub(super) since: Nanos,
 }
 
 /// Handlers, stages, and the disks behind them.
 #[derive(Debug)]
 pub(super) struct Disk {
     pub(super) handlers: Dispatch<Asked, 1>,
-    handling: slab::Slab<Handling>,
+    pub(super) handling: slab::Slab<Handling>,
     /// One before each disk.
     pub(super) stages: Vec<Dispatch<usize, 1>>,
     /// One for each stage, where the depth is not the same for the whole run.
     pub(super) followed: Vec<Followed>,
     /// None: nobody reserved anything, or a controller reserves.
     pub(super) provided: Option<Provided>,
-    arms: Vec<Arm>,
-    moving: slab::Slab<Moving>,
-    span_bytes: u64,
+    pub(super) arms: Vec<Arm>,
+    pub(super) moving: slab::Slab<Moving>,
+    pub(super) files: Files,
+    other_files: u32,
+    range_reads: u32,
     /// Larger I/Os are cut into pieces of this many bytes.
     pub(super) chunk_bytes: u64,
     /// When the handlers, and each stage, asked to be asked again.
@@ -114,7 +146,9 @@ impl Disk {
             arms: (0..disks).map(arm).collect(),
             moving: slab::Slab::new(),
             ask_at: vec![Nanos::MAX; disks + 1],
-            span_bytes: wanted.span_bytes.max(PAGE_BYTES),
+            files: Files::new(wanted, seed),
+            other_files: wanted.other_files,
+            range_reads: wanted.range_reads,
             chunk_bytes: wanted
                 .chunk_bytes
                 .unwrap_or(prices.chunk_bytes)
@@ -153,7 +187,7 @@ impl Disk {
 
     /// A piece is done and charged for. What follows the disks sees it, and so does what provides
     /// for reservations.
-    fn settle(&mut self, now: Nanos, stage: usize, moved: Moving, price: Vop) {
+    pub(super) fn settle(&mut self, now: Nanos, stage: usize, moved: Moving, price: Vop) {
         self.stages[stage].settle(now, moved.ticket, Cost([price.0]));
         let followed = self.followed.get_mut(stage);
         if let Some(permits) = followed.and_then(|followed| followed.done(now, price)) {
@@ -164,7 +198,7 @@ impl Disk {
             return;
         };
         let principal = self.handling[moved.handler].work.principal;
-        provided.piece(principal, request(moved.io.op == Op::Write), price);
+        provided.piece(principal, request(moved.io.op == Does::Write), price);
         let stages = self.stages.len() as f64;
         for (principal, mut allocation) in provided.step(now, available_per_s) {
             // Operations are spread evenly over the disks.
@@ -176,7 +210,7 @@ impl Disk {
     }
 
     /// Whether somebody must be told to ask the handlers (0) or a stage (1 and more) at a time.
-    fn asks(&mut self, now: Nanos, place: usize, at: Nanos) -> bool {
+    pub(super) fn asks(&mut self, now: Nanos, place: usize, at: Nanos) -> bool {
         let before = self.ask_at[place];
         let sooner = at < before || before <= now;
         if sooner {
@@ -185,22 +219,60 @@ impl Disk {
         sooner
     }
 
+    /// The size of what a handler asks for at a time.
+    pub(super) fn piece_bytes(&self, work: &Work) -> u64 {
+        match work.range {
+            true => self.chunk_bytes.min(RANGE_PIECE_BYTES),
+            false => self.chunk_bytes,
+        }
+    }
+
+    /// How often a range reads before its values: in other files, and near them.
+    fn reads_before(&self, range: bool) -> [u32; 2] {
+        match range {
+            true => [2 * self.other_files, self.range_reads],
+            false => [0; 2],
+        }
+    }
+
+    /// Chooses where a handler reads next that has to read elsewhere first.
+    pub(super) fn move_on(&mut self, handler: usize, rng: &mut Rng) {
+        let work = &mut self.handling[handler].work;
+        let before = work.elsewhere.take();
+        let [others, near] = &mut work.reads_left;
+        work.elsewhere = match (*others, *near) {
+            (0, 0) => None,
+            (0, _) => {
+                *near -= 1;
+                Some((work.disk, self.files.near(work.io.offset, rng)))
+            }
+            (left, _) => {
+                *others -= 1;
+                // The second of two, in the same file.
+                let again = before.filter(|_| left % 2 == 1);
+                let again = again.map(|(disk, offset)| (disk, offset + PAGE_BYTES));
+                again.or_else(|| Some(self.files.anywhere(self.arms.len(), rng)))
+            }
+        };
+    }
+
     /// Asks the stage before its disk for the next piece of what a handler reads or writes.
-    fn ask(&mut self, now: Nanos, handler: usize) {
+    pub(super) fn ask(&mut self, now: Nanos, handler: usize) {
         let work = &self.handling[handler].work;
-        let large = work.io.bytes > self.chunk_bytes;
+        // All that a range reads is, as on a server.
+        let streams = work.range || work.io.bytes > self.piece_bytes(work);
         let terms = Terms {
             due_at: work.due_at.map(|due_at| due_at[1]),
-            stream: if large { stream(handler) } else { 0 },
+            stream: if streams { stream(handler) } else { 0 },
             ..Terms::default()
         };
-        let (principal, stage) = (work.principal, work.disk);
+        let (principal, stage) = (work.principal, work.stage());
         // Its queue is as long as the one it came from.
         let _ = self.stages[stage].enqueue_on(now, principal, terms, handler);
     }
 
     /// A handler is done: it is charged for its time, as a server's is.
-    fn hand_back(&mut self, now: Nanos, handler: usize) -> Work {
+    pub(super) fn hand_back(&mut self, now: Nanos, handler: usize) -> Work {
         let Handling { ticket, work } = self.handling.remove(handler);
         let took_ns = now - work.granted_at[0];
         self.handlers.settle(now, ticket, Cost([took_ns]));
@@ -225,28 +297,31 @@ impl Disk {
     }
 
     /// Where an operation goes: a get reads wherever its value is, a put appends to a log.
-    fn io(&mut self, put: bool, bytes: u32, rng: &mut Rng) -> (usize, Io) {
-        let bytes = u64::from(bytes).max(PAGE_BYTES);
-        let disk = match self.arms.len() {
-            1 => 0,
-            many => (rng.bits() % many as u64) as usize,
-        };
-        let (op, offset) = match put {
-            false => {
-                let pages = self.span_bytes / PAGE_BYTES;
-                (Op::Read, rng.bits() % pages * PAGE_BYTES)
-            }
-            true => (Op::Write, self.arms[disk].log_at),
-        };
-        if put {
-            self.arms[disk].log_at += bytes.next_multiple_of(PAGE_BYTES);
+    fn io(&mut self, tenant: u32, op: &Op, rng: &mut Rng) -> (usize, Io) {
+        let bytes = u64::from(op.bytes).max(PAGE_BYTES);
+        if !op.put {
+            let (disk, offset) = self.files.place(tenant, op, self.arms.len(), rng);
+            let io = Io {
+                op: Does::Read,
+                offset,
+                bytes,
+            };
+            return (disk, io);
         }
-        (disk, Io { op, offset, bytes })
+        let disk = files::any_disk(self.arms.len(), rng);
+        let offset = self.arms[disk].log_at;
+        self.arms[disk].log_at += bytes.next_multiple_of(PAGE_BYTES);
+        let io = Io {
+            op: Does::Write,
+            offset,
+            bytes,
+        };
+        (disk, io)
     }
 }
 
 /// Pieces of one operation are a stream; 0 is none.
-fn stream(handler: usize) -> u32 {
+pub(super) fn stream(handler: usize) -> u32 {
     handler as u32 + 1
 }
 
@@ -286,7 +361,7 @@ impl World<'_> {
     }
 
     /// Lets operations have handlers, each of which asks for the first piece at once.
-    fn hand_out(&mut self, node: u32) {
+    pub(super) fn hand_out(&mut self, node: u32) {
         let now = self.agenda.now();
         let Some(disk) = &mut self.nodes[node as usize].disk else {
             return;
@@ -307,135 +382,29 @@ impl World<'_> {
                         due_at,
                     } = grant.item;
                     let op = &self.ops[copy.op()];
-                    let (disk_number, io) = disk.io(op.put, op.bytes, &mut self.noise);
+                    let tenant = self.groups[op.group as usize].tenant;
+                    let (disk_number, io) = disk.io(tenant, op, &mut self.noise);
+                    let range = op.keys > 1;
+                    let reads_left = disk.reads_before(range);
                     let work = Work {
                         principal: grant.principal,
                         copy: Some(copy),
                         io,
                         disk: disk_number,
                         done_bytes: 0,
+                        begun: false,
+                        range,
+                        elsewhere: None,
+                        reads_left,
                         due_at: due_at.filter(|_| grant.ticket.timed()),
                         queued_at: [asked_at, now],
                         granted_at: [now; 2],
                     };
                     let ticket = grant.ticket;
                     let handler = disk.handling.insert(Handling { ticket, work });
+                    disk.move_on(handler, &mut self.noise);
                     disk.ask(now, handler);
                 }
-            }
-        }
-    }
-
-    /// Gives disks what they may have; says when a stage wants to be asked again.
-    fn begin_pieces(&mut self, node: u32) {
-        let now = self.agenda.now();
-        let Some(disk) = &mut self.nodes[node as usize].disk else {
-            return;
-        };
-        for stage in 0..disk.stages.len() {
-            loop {
-                match disk.stages[stage].next(now) {
-                    Next::Idle => {
-                        if let Some(followed) = disk.followed.get_mut(stage) {
-                            followed.limited &= disk.stages[stage].queued() > 0;
-                        }
-                        break;
-                    }
-                    Next::At(at) => {
-                        if disk.asks(now, stage + 1, at) {
-                            self.agenda.after(at - now, Event::Device { node });
-                        }
-                        break;
-                    }
-                    Next::Grant(grant) => {
-                        let handler = grant.item;
-                        let work = &mut disk.handling[handler].work;
-                        if work.done_bytes == 0 {
-                            work.granted_at[1] = now;
-                        }
-                        let left = work.io.bytes - work.done_bytes;
-                        let io = Io {
-                            offset: work.io.offset + work.done_bytes,
-                            bytes: left.min(disk.chunk_bytes),
-                            ..work.io
-                        };
-                        let arm = work.disk;
-                        let ticket = grant.ticket;
-                        let tag = disk.moving.insert(Moving {
-                            handler,
-                            ticket,
-                            io,
-                            since: now,
-                        });
-                        disk.arms[arm].submit(now, tag as u64, io);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Takes from the disks what is done; whether anything was.
-    fn end_pieces(&mut self, node: u32, done: &mut Vec<Work>) -> bool {
-        let now = self.agenda.now();
-        let prices = self.prices.as_ref();
-        let Some(disk) = &mut self.nodes[node as usize].disk else {
-            return false;
-        };
-        let mut any = false;
-        for number in 0..disk.arms.len() {
-            loop {
-                let arm = &mut disk.arms[number];
-                let tag = match arm.next(now) {
-                    device::Event::Done { tag, .. } => tag,
-                    device::Event::Idle => break,
-                    device::Event::At(at) => {
-                        if at < arm.look_at || arm.look_at <= now {
-                            arm.look_at = at;
-                            self.agenda.after(at - now, Event::Device { node });
-                        }
-                        break;
-                    }
-                };
-                any = true;
-                let moved = disk.moving.remove(tag as usize);
-                let timed = moved.ticket.timed();
-                if let Some(keeper) = self.keeper.as_mut().filter(|_| !timed) {
-                    keeper.others_pieces.0 += now - moved.since;
-                    keeper.others_pieces.1 += 1;
-                }
-                let cost = |p: &Prices| p.costs.cost(moved.io.op, moved.io.bytes);
-                let price = prices.map_or(Vop::ZERO, cost);
-                let (handler, bytes) = (moved.handler, moved.io.bytes);
-                disk.settle(now, number, moved, price);
-                let work = &mut disk.handling[handler].work;
-                work.done_bytes += bytes;
-                if work.done_bytes < work.io.bytes && work.copy.is_some() {
-                    disk.ask(now, handler);
-                } else {
-                    let principal = disk.handling[handler].work.principal;
-                    disk.stages[number].end_stream(principal, stream(handler));
-                    done.push(disk.hand_back(now, handler));
-                }
-            }
-        }
-        any
-    }
-
-    /// Gives the disks what they may have, and takes from them what is done.
-    pub(super) fn work_device(&mut self, node: u32) {
-        let now = self.agenda.now();
-        let mut done = Vec::new();
-        self.hand_out(node);
-        self.begin_pieces(node);
-        while self.end_pieces(node, &mut done) {
-            self.hand_out(node);
-            self.begin_pieces(node);
-        }
-        for work in done {
-            if let Some(copy) = work.copy {
-                self.note_work(copy, &work);
-                self.count(node, copy);
-                self.finish(node, copy, now - work.granted_at[1]);
             }
         }
     }

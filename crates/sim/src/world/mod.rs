@@ -6,6 +6,7 @@ mod backlog;
 mod control;
 mod disk;
 mod faults;
+mod files;
 mod followed;
 mod group;
 mod lanes;
@@ -13,6 +14,7 @@ mod moves;
 mod network;
 mod node;
 mod pauses;
+mod pieces;
 mod portions;
 mod probe;
 mod processors;
@@ -85,6 +87,10 @@ enum Event {
     Reply { copy: Copied },
     /// A node's device has something done, or may begin something.
     Device { node: u32 },
+    /// A handler runs again after an I/O of its node's device.
+    Woken { node: u32, piece: u32 },
+    /// It has done with what that read.
+    Worked { node: u32, handler: u32 },
     /// A sender has read a reply.
     Read { router: u32 },
     /// A machine pauses.
@@ -146,6 +152,8 @@ struct Op {
     /// What its sender takes it to need.
     known_ns: f32,
     bytes: u32,
+    /// Of a range; else 1.
+    keys: u32,
     put: bool,
     /// By copy.
     nodes: [u32; 2],
@@ -191,6 +199,8 @@ struct Drawn {
     expected_ns: f32,
     known_ns: f32,
     bytes: u32,
+    /// Of a range; else 1.
+    keys: u32,
     put: bool,
 }
 
@@ -375,6 +385,8 @@ impl<'s> World<'s> {
             Event::Reply { copy } if self.spec.cluster.reply_ns > 0 => self.queue_reply(copy),
             Event::Reply { copy } => self.reply(copy),
             Event::Device { node } => self.work_device(node),
+            Event::Woken { node, piece } => self.woken(node, piece as usize),
+            Event::Worked { node, handler } => self.worked(node, handler as usize),
             Event::Read { router } => self.read(router as usize),
             Event::Pause { pause, machine } => self.pause(pause as usize, machine),
             Event::Again { op, born } => self.again(op as usize, born),

@@ -128,6 +128,7 @@ impl World<'_> {
                     expected_ns: drawn.expected_ns,
                     known_ns: drawn.known_ns,
                     bytes: drawn.bytes,
+                    keys: drawn.keys,
                     put: drawn.put,
                     nodes: [0; 2],
                     homes: [0; 2],
@@ -158,6 +159,10 @@ impl World<'_> {
         let tenant = &self.spec.tenants[source.tenant as usize];
         let requests = &tenant.streams[source.stream as usize].requests;
         let count = requests.keys.pick(source.rng.bits());
+        let (wanted, each) = match requests.range {
+            true => (1, count),
+            false => (count, 1),
+        };
         let put = requests.puts > 0.0 && count == 1 && source.rng.unit() < requests.puts;
         let first = self.first_group[source.tenant as usize];
         let drawn = &mut self.scratch.drawn;
@@ -166,11 +171,11 @@ impl World<'_> {
         keys.clear();
         source
             .popularity
-            .pick_distinct(&mut source.rng, now, count, keys);
+            .pick_distinct(&mut source.rng, now, wanted, keys);
         for &key in keys.iter() {
             let partition =
                 mix64(key ^ (u64::from(source.tenant) << 40)) % u64::from(tenant.partitions.max(1));
-            let bytes = requests.values.of(key, u64::from(source.tenant));
+            let bytes = requests.bytes(key, each, u64::from(source.tenant));
             let cluster = &self.spec.cluster;
             let needs_ns = cluster.resources.needs_ns(bytes, put);
             let alone_ns = cluster.service.expected_ns(bytes);
@@ -198,6 +203,7 @@ impl World<'_> {
                 expected_ns: expected_ns as f32,
                 known_ns: known_ns as f32,
                 bytes,
+                keys: each,
                 put,
             });
         }

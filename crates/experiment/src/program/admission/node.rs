@@ -32,6 +32,7 @@ pub(super) fn tenant(
             requests: Requests {
                 keys: KeyCount::new([(1, 1.0)]).expect("a weight above zero"),
                 puts: 0.0,
+                range: false,
                 popularity: Popularity::Uniform(1 << 20),
                 values: Sizes::Constant(bytes),
             },
@@ -69,6 +70,11 @@ pub(super) fn node(place: &Place) -> Cluster {
             discipline: Discipline::Fair,
             span_bytes: place.span_bytes,
             chunk_bytes: Some(4 << 20),
+            file_bytes: None,
+            other_files: 0,
+            range_reads: 0,
+            wake_ns: 0,
+            piece_ns: 0,
         }),
         control: Control::default(),
     }
