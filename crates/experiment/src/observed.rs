@@ -61,10 +61,10 @@ pub struct Tenant {
     /// Processor time that the server charged it, seconds per second; `None` where nobody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_per_s: Option<f64>,
-    /// Part of the windows in which its promise was kept, by the server; `None` where it has none,
-    /// or no window said something.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kept: Option<f64>,
+    /// In which of the windows that ended its promise was kept, by the server, in order; of several
+    /// promises, the one that was kept least. Empty where it has none, or no window said something.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub windows: Vec<bool>,
     /// What it lacked of its promise, weighted by importance, in the mean of all windows; simulated
     /// runs only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -176,6 +176,24 @@ impl Observed {
 }
 
 impl Tenant {
+    /// Part of the windows in which its promise was kept.
+    pub fn kept(&self) -> Option<f64> {
+        let kept = self.windows.iter().filter(|kept| **kept).count();
+        (!self.windows.is_empty()).then(|| kept as f64 / self.windows.len() as f64)
+    }
+
+    /// Windows before the first from which on its promise was kept in all; infinite if the last was
+    /// missed.
+    pub fn converged(&self) -> Option<f64> {
+        let missed = self.windows.iter().rposition(|kept| !kept);
+        match (missed, self.windows.len()) {
+            (_, 0) => None,
+            (None, _) => Some(0.0),
+            (Some(last), all) if last + 1 == all => Some(f64::INFINITY),
+            (Some(last), _) => Some((last + 1) as f64),
+        }
+    }
+
     /// The figures of a class, or of all together.
     ///
     /// # Errors

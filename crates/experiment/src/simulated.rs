@@ -53,7 +53,9 @@ pub fn observed(plan: &Plan, outcome: &Outcome) -> Observed {
         tenants: tenants
             .map(|(load, (spec, outcome))| Tenant {
                 group: spec.group.clone(),
-                kept: spec.objective.and_then(|promised| outcome.kept(&promised)),
+                windows: spec
+                    .objective
+                    .map_or_else(Vec::new, |promised| outcome.windows_kept(&promised)),
                 badness: spec
                     .objective
                     .and_then(|promised| outcome.badness(&promised)),

@@ -99,16 +99,12 @@ impl TenantOutcome {
         }
     }
 
-    /// Part of its windows in which its promise was kept; `None`: no window said anything.
+    /// Of its windows that said something, in order, in which its promise was kept.
     #[must_use]
-    pub fn kept(&self, promised: &Objective) -> Option<f64> {
+    pub fn windows_kept(&self, promised: &Objective) -> Vec<bool> {
         let outcomes = self.windows.iter().map(|one| promised.judge(&one.counts));
-        let (mut met, mut judged) = (0u32, 0u32);
-        for outcome in outcomes.filter(|outcome| *outcome != Verdict::NoData) {
-            judged += 1;
-            met += u32::from(outcome == Verdict::Met);
-        }
-        (judged > 0).then(|| f64::from(met) / f64::from(judged))
+        let judged = outcomes.filter(|outcome| *outcome != Verdict::NoData);
+        judged.map(|outcome| outcome == Verdict::Met).collect()
     }
 
     /// What it lacked of its promise in its windows, weighted by importance (Frosting 2.3), in the

@@ -28,6 +28,9 @@ pub enum Figure {
     Cpu,
     /// Part of the windows in which its promise was kept, by the server, 0 to 1.
     Kept,
+    /// Windows before the first from which on its promise was kept in all; infinite if the last
+    /// was missed.
+    Converged,
     /// What it lacked of its promise, weighted by importance; simulated runs only.
     Badness,
     /// Latency, ms: mean, percentiles, highest.
@@ -69,7 +72,7 @@ pub enum Figure {
 
 impl Figure {
     /// Names in experiments, with the figure and its unit.
-    pub const WORDS: [(&'static str, Self, &'static str); 79] = [
+    pub const WORDS: [(&'static str, Self, &'static str); 80] = [
         ("rate", Self::Rate, "req/s"),
         ("offered", Self::Offered, "req/s"),
         ("served", Self::Served, ""),
@@ -79,6 +82,7 @@ impl Figure {
         ("bytes-out", Self::BytesOut, "B/s"),
         ("cpu", Self::Cpu, "s/s"),
         ("kept", Self::Kept, ""),
+        ("converged", Self::Converged, "windows"),
         ("badness", Self::Badness, ""),
         ("mean", Self::Mean, "ms"),
         ("p50", Self::P50, "ms"),
@@ -152,9 +156,10 @@ impl Figure {
     ];
 
     /// Those that a server must be asked for while it is loaded.
-    pub const OF_SERVERS: [Self; 6] = [
+    pub const OF_SERVERS: [Self; 7] = [
         Self::Cpu,
         Self::Kept,
+        Self::Converged,
         Self::ServerP50,
         Self::ServerP99,
         Self::Network,
@@ -207,8 +212,9 @@ impl Figure {
             // Asked of the seconds or of the run, in `value`, and of the tenant, in `each`.
             Self::Outstanding | Self::Share | Self::Permits => f64::NAN,
             Self::Generator | Self::Whole(_) => f64::NAN,
-            Self::Cpu | Self::Kept | Self::Badness | Self::ServerP50 | Self::ServerP99 => f64::NAN,
-            Self::Finished | Self::Network | Self::P99LessNetwork => f64::NAN,
+            Self::Cpu | Self::Kept | Self::Converged | Self::Badness => f64::NAN,
+            Self::ServerP50 | Self::ServerP99 | Self::Finished => f64::NAN,
+            Self::Network | Self::P99LessNetwork => f64::NAN,
         }
     }
 }
@@ -266,10 +272,11 @@ impl Choice {
                         return Err("processor time is not charged by class".into())
                     }
                     (Figure::Cpu, None) => tenant.cpu_per_s.unwrap_or(f64::NAN),
-                    (Figure::Kept | Figure::Badness, Some(_)) => {
+                    (Figure::Kept | Figure::Converged | Figure::Badness, Some(_)) => {
                         return Err("promises are not told apart by class here".into())
                     }
-                    (Figure::Kept, None) => tenant.kept.unwrap_or(f64::NAN),
+                    (Figure::Kept, None) => tenant.kept().unwrap_or(f64::NAN),
+                    (Figure::Converged, None) => tenant.converged().unwrap_or(f64::NAN),
                     (Figure::Badness, None) => tenant.badness.unwrap_or(f64::NAN),
                     (Figure::ServerP50, _) => tenant.server_ms(class)?.p50,
                     (Figure::ServerP99, _) => tenant.server_ms(class)?.p99,
@@ -279,7 +286,9 @@ impl Choice {
                     }
                     (figure, _) => figure.of(tenant.figures(class)?),
                 };
-                Ok((finite(value, name)?, tenant.load.weight))
+                let never = self.figure == Figure::Converged && value.is_infinite();
+                let value = if never { value } else { finite(value, name)? };
+                Ok((value, tenant.load.weight))
             })
             .collect()
     }
@@ -323,7 +332,10 @@ pub fn value(run: &Observed, choice: &Choice) -> Measured {
         Combine::Highest => values.fold(f64::NEG_INFINITY, f64::max),
         Combine::Lowest => values.fold(f64::INFINITY, f64::min),
     };
-    finite(combined, "the figure")
+    match choice.figure {
+        Figure::Converged => Ok(combined),
+        _ => finite(combined, "the figure"),
+    }
 }
 
 /// Whether the chosen tenants offered no request at all: a closed loop that a busy machine kept
@@ -338,111 +350,4 @@ fn nothing_asked(run: &Observed, choice: &Choice) -> Result<bool, String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::made;
-    use super::*;
-    use crate::observed::LEFT;
-    use crate::server::times::Latencies;
-    use workload::report::figures::LatencyFigures;
-
-    fn choice(tenants: &[&str], figure: Figure) -> Choice {
-        Choice {
-            tenants: tenants.iter().map(ToString::to_string).collect(),
-            figure,
-            ..Choice::default()
-        }
-    }
-
-    #[test]
-    fn rates_add_up_and_latencies_do_not() {
-        let run = made::rates(&[
-            ("web", 1.0, 100.0),
-            ("web", 1.0, 300.0),
-            ("bulk", 1.0, 50.0),
-        ]);
-        assert_eq!(value(&run, &choice(&[], Figure::Rate)), Ok(450.0));
-        assert_eq!(value(&run, &choice(&["web"], Figure::Rate)), Ok(400.0));
-        assert_eq!(value(&run, &choice(&["web-2"], Figure::Rate)), Ok(300.0));
-        // `made` gives a tenant of rate r a p99 of r / 10 ms.
-        assert_eq!(value(&run, &choice(&["web"], Figure::P99)), Ok(30.0));
-        let lowest = Choice {
-            combine: Some(Combine::Lowest),
-            ..choice(&["web"], Figure::P99)
-        };
-        assert_eq!(value(&run, &lowest), Ok(10.0));
-    }
-
-    #[test]
-    fn the_server_has_figures_of_its_own() {
-        let mut run = made::rates(&[("web", 1.0, 100.0)]);
-        let told = |p50, p99| LatencyFigures {
-            p50,
-            p99,
-            ..LatencyFigures::default()
-        };
-        run.tenants[0].server_ms = Latencies::from([
-            ("all".into(), told(0.25, 8.0)),
-            ("scan".into(), told(0.5, 9.0)),
-        ]);
-        assert_eq!(value(&run, &choice(&[], Figure::ServerP50)), Ok(0.25));
-        assert_eq!(value(&run, &choice(&[], Figure::ServerP99)), Ok(8.0));
-        run.tenants[0].load.total.latency_ms = told(0.5, 8.5);
-        assert_eq!(value(&run, &choice(&[], Figure::Network)), Ok(0.25));
-        assert_eq!(value(&run, &choice(&[], Figure::P99LessNetwork)), Ok(8.25));
-        let of = |class: &str| Choice {
-            class: Some(class.into()),
-            ..choice(&[], Figure::ServerP99)
-        };
-        assert_eq!(value(&run, &of("range")), Ok(9.0));
-        assert!(value(&run, &of("put")).is_err());
-    }
-
-    #[test]
-    fn a_run_is_finished_when_nothing_is_left() {
-        let mut run = made::rates(&[("web", 1.0, 100.0)]);
-        run.elapsed_s = 12.5;
-        assert!(value(&run, &choice(&[], Figure::Finished)).is_err());
-        for (left, took) in [(0.0, 12.5), (3.0, f64::INFINITY)] {
-            run.figures.insert(LEFT.into(), left);
-            assert_eq!(value(&run, &choice(&[], Figure::Finished)), Ok(took));
-        }
-    }
-
-    #[test]
-    fn where_nothing_was_asked_nothing_was_without_failure() {
-        let run = made::rates(&[("idle", 1.0, 0.0), ("web", 1.0, 100.0)]);
-        assert_eq!(value(&run, &choice(&[], Figure::Failed)), Ok(0.0));
-        assert!(value(&run, &choice(&["idle"], Figure::Failed)).is_err());
-    }
-
-    #[test]
-    fn the_generator_takes_time_for_each_request() {
-        let mut run = made::rates(&[("web", 1.0, 100.0), ("bulk", 1.0, 300.0)]);
-        (run.elapsed_s, run.generator.cpu_s) = (10.0, 0.02);
-        assert_eq!(value(&run, &choice(&[], Figure::Generator)), Ok(5_000.0));
-    }
-
-    #[test]
-    fn what_is_not_there_is_an_error() {
-        let run = made::rates(&[("web", 1.0, 100.0)]);
-        assert!(value(&run, &choice(&["wob"], Figure::Rate))
-            .expect_err("no such tenant")
-            .contains("no tenant \"wob\""));
-        let class = Choice {
-            class: Some("put".into()),
-            ..Choice::default()
-        };
-        assert!(value(&run, &class).is_err());
-        assert!(value(&Observed::default(), &Choice::default()).is_err());
-    }
-
-    #[test]
-    fn every_figure_has_one_name() {
-        for (word, figure, _) in Figure::WORDS {
-            let same = Figure::WORDS
-                .iter()
-                .filter(|other| other.0 == word || other.1 == figure);
-            assert_eq!(same.count(), 1, "{word}");
-        }
-    }
-}
+mod tests;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::measure::figure::{self, Choice, Combine, Figure};
 use crate::measure::median;
-use crate::observed::Observed;
+use crate::observed::{Observed, Tenant};
 use crate::table;
 use crate::verdict::Runs;
 
@@ -54,6 +54,15 @@ pub(super) fn of(runs: &Runs) -> Vec<Column> {
             of_tenants("p99, ms", Figure::P99, Combine::Highest),
             of_tenants("failed", Figure::Failed, Combine::Sum),
         ]);
+    }
+    if all().any(|run| run.tenants.iter().any(|one| !one.windows.is_empty())) {
+        let kept = |run: &Observed| run.tenants.iter().filter_map(Tenant::kept).reduce(f64::min);
+        let converged = |run: &Observed| {
+            let each = run.tenants.iter().filter_map(Tenant::converged);
+            each.reduce(f64::max)
+        };
+        columns.push(Column::new("windows kept", kept));
+        columns.push(Column::new("windows until all were", converged));
     }
     if all().any(served) {
         let busy = |run: &Observed| served(run).then_some(100.0 * run.generator.busy);

@@ -141,7 +141,7 @@ impl Runner<'_> {
             for tenant in &mut observed.tenants {
                 let name = &tenant.load.name;
                 tenant.cpu_per_s = seen.cpu_per_s.get(name).copied();
-                tenant.kept = seen.kept.get(name).copied();
+                tenant.windows = seen.windows.get(name).cloned().unwrap_or_default();
                 tenant.server_ms = seen.latencies.get(name).cloned().unwrap_or_default();
             }
         }

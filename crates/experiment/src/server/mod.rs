@@ -11,6 +11,7 @@ mod rivals;
 pub mod times;
 mod told;
 pub mod watch;
+mod windows;
 
 use std::fs::{self, File};
 use std::io;

@@ -44,7 +44,7 @@ pub(super) struct Told {
     /// Processor time charged so far, seconds, by tenant.
     cpu: BTreeMap<String, f64>,
     /// Windows in which promises were kept and not kept, by tenant, workload and class.
-    windows: BTreeMap<[String; 3], [f64; 2]>,
+    pub(super) windows: BTreeMap<[String; 3], [f64; 2]>,
     /// By class and tenant; of those that can be reserved.
     asked: BTreeMap<(&'static str, String), Asked>,
     /// By tenant, VOPs a second: what its reservations need, and what of it it gets.
@@ -203,26 +203,6 @@ pub(super) fn cpu_per_s(samples: &[&Sample]) -> BTreeMap<String, f64> {
     each.collect()
 }
 
-/// Part of the windows that ended between the first sample and the last in which a promise was
-/// kept, by tenant: of the promise that was kept least. No run is longer than the hour that the
-/// server counts over.
-pub(super) fn kept(samples: &[&Sample]) -> BTreeMap<String, f64> {
-    let mut kept = BTreeMap::new();
-    let [first, .., last] = samples else {
-        return kept;
-    };
-    for (whose, now) in &last.told.windows {
-        let before = first.told.windows.get(whose).copied().unwrap_or_default();
-        let [met, missed] = [0, 1].map(|at| now[at] - before[at]);
-        if met + missed > 0.0 {
-            let part = met / (met + missed);
-            let least = kept.entry(whose[0].clone()).or_insert(part);
-            *least = part.min(*least);
-        }
-    }
-    kept
-}
-
 /// Figures of the time between the first sample and the last; none without a device stage.
 pub(super) fn figures(samples: &[&Sample]) -> BTreeMap<String, f64> {
     let mut figures = BTreeMap::new();
@@ -374,8 +354,6 @@ mod tests {
         let samples = samples.iter().collect::<Vec<_>>();
         let cpu_per_s = cpu_per_s(&samples);
         assert_eq!(cpu_per_s, BTreeMap::from([("a".into(), 120.0)]));
-        let kept = kept(&samples);
-        assert_eq!(kept, BTreeMap::from([("a".into(), 200.0 / 240.0)]));
         let figures = figures(&samples);
         let expected = [
             ("vop-floor", 17e3),

@@ -12,7 +12,8 @@ use telemetry::admin::ask;
 use telemetry::api::HistogramsView;
 
 use super::times::{latencies, Latencies};
-use super::told::{cpu_per_s, figures, kept, Sample, Told};
+use super::told::{cpu_per_s, figures, Sample, Told};
+use super::windows::windows;
 
 /// Often enough for the last second of a load to have two.
 const EVERY: Duration = Duration::from_millis(500);
@@ -25,8 +26,8 @@ pub struct Seen {
     pub figures: BTreeMap<String, f64>,
     /// Processor time that tenants were charged, seconds per second.
     pub cpu_per_s: BTreeMap<String, f64>,
-    /// Part of the windows in which the tenant's promise was kept that was kept least.
-    pub kept: BTreeMap<String, f64>,
+    /// In which windows the tenant's promise was kept.
+    pub windows: BTreeMap<String, Vec<bool>>,
     /// What the server's own histograms say, by tenant; none without [`Watch::measure`].
     pub latencies: BTreeMap<String, Latencies>,
 }
@@ -98,7 +99,7 @@ impl Watch {
         Seen {
             figures: figures(&samples),
             cpu_per_s: cpu_per_s(&samples),
-            kept: kept(&samples),
+            windows: windows(&samples),
             latencies: latencies(&histograms.0, &histograms.1),
         }
     }

@@ -323,9 +323,11 @@ fn the_best_of_those_that_keep_a_promise_is_no_better_one_that_does_not() {
         )
     };
     let mut runs = Runs::default();
-    for (variant, other, kept) in [("fair", 60.0, 1.0), ("fifo", 90.0, 0.9)] {
+    for (variant, other, missed) in [("fair", 60.0, 0), ("fifo", 90.0, 1)] {
         let mut one = rates(&[("x", 1.0, 60.0), ("y", 1.0, other)]);
-        one.tenants.iter_mut().for_each(|one| one.kept = Some(kept));
+        let windows: Vec<bool> = (0..10).map(|window| window >= missed).collect();
+        let tenants = one.tenants.iter_mut();
+        tenants.for_each(|one| one.windows.clone_from(&windows));
         runs.add(0, variant, "a", one);
     }
     let measured = |least: f64| {
