@@ -1,6 +1,7 @@
 //! An experiment as its folder says it: `experiment.toml` (docs/reference/experiment.md).
 
 mod check;
+mod like;
 pub mod merge;
 mod query;
 mod read;

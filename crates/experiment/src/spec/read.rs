@@ -5,6 +5,7 @@ use std::path::Path;
 use settings::table::{Fields, Problems};
 use toml::Table;
 
+use super::like;
 use super::query::{BestOf, Better, Keeping, Measure, Query, Side};
 use super::{
     Bound, Change, Experiment, Pin, Plot, PlotKind, Point, Quick, Reading, Variant, Verdict,
@@ -60,7 +61,7 @@ pub fn experiment(
         repeats: root.count("repeats").unwrap_or(REPEATS),
         quick: quick(&root),
         pin: pin(&root),
-        base: root.table("scenario").cloned().unwrap_or_default(),
+        base: like::base(&root, folder),
         changes,
         yardsticks: yardsticks.iter().map(yardstick).collect(),
         verdicts: verdicts.iter().map(|one| verdict(one, &known)).collect(),
