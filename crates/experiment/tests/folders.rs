@@ -75,6 +75,8 @@ fn published_results_stand_beside_their_baselines() {
             | "pisces-dynamic-cluster"
             | "placement-cluster" => 3,
             "cake-convergence" | "cake-spike" | "promise-flash" => 3,
+            "cake-consolidation" | "cake-diurnal" | "cake-mechanisms" | "cake-stages" => 3,
+            "cake-tradeoff" | "frosting-feedback" | "promises-cross-check" => 3,
             "cake-diurnal-simulated" | "cake-spike-simulated" | "many-slos-simulated" => 3,
             "cake-consolidation-simulated" | "cake-tradeoff-simulated" => 3,
             "pisces-dynamic-simulated" | "pisces-isolation-simulated" => 3,
