@@ -177,6 +177,7 @@ report() {
     for phase in "${ALL[@]}"; do
         [[ -f $logs/$phase ]] || continue
         grep -aE '^[^ ]+: [0-9]+ of [0-9]+ passed ' "$logs/$phase" || true
+        grep -aE '^engines: ' "$logs/$phase" || true
         grep -aE '^test result: ' "$logs/$phase" | grep -av ' 0 passed; 0 failed' || true
         grep -aE '^[0-9]+ (passed|failed|skipped|error|deselected).* in [0-9.]+s' "$logs/$phase" || true
     done

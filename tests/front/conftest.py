@@ -7,9 +7,13 @@ import pytest
 
 from harness.cluster import BothFront, Cluster, ClusterFront, NodeFront
 from harness.encrypted import certificate
-from harness.engine import Engine, Front, engines
+from harness.engine import Engine, Front, engines, told
 
 pytestmark = pytest.mark.ours
+
+
+def pytest_terminal_summary(terminalreporter):
+    terminalreporter.write_line(told())
 
 
 @pytest.fixture(params=engines(), ids=lambda program: Path(program).name)

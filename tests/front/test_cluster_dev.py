@@ -7,20 +7,27 @@ from pathlib import Path
 
 import pytest
 
+from harness.engine import engines
 from harness.paths import SERVER
 from harness.resp import Wire
 from harness.spare import children
 from harness.waiting import eventually
 
 
+@pytest.fixture(params=engines(), ids=lambda program: Path(program).name)
+def program(request):
+    """An engine's."""
+    return request.param
+
+
 @pytest.fixture
-def dev(tmp_path, monkeypatch):
+def dev(program, tmp_path, monkeypatch):
     """A function that starts one, and returns its process and the ports of fronts and engines."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     started = []
 
     def launch(*options):
-        process = subprocess.Popen([SERVER, "cluster", "dev", *options], stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen([SERVER, "cluster", "dev", "--engine", program, *options], stdout=subprocess.PIPE, text=True)
         started.append(process)
         line = process.stdout.readline()
         assert line.startswith("entremet cluster is ready: "), line
@@ -76,12 +83,12 @@ def test_nothing_outlives_it_when_it_is_killed(dev):
     eventually(lambda: not any(listens(port) for port in fronts + engines), what="all are gone")
 
 
-def test_engines_may_have_a_part_of_a_processor_and_partitions_somebody_who_places_them(dev):
+def test_engines_may_have_a_part_of_a_processor_and_partitions_somebody_who_places_them(program, dev):
     part = ["--sched-runtime", "50000", "--sched-deadline", "1000000", "--sched-period", "1000000"]
     if subprocess.run(["chrt", "--deadline", *part, "0", "true"], capture_output=True, check=False).returncode != 0:
         pytest.skip("this machine gives no process a part of a processor by deadlines, which takes root")
     process, _, engines = dev("--nodes", "2", "--processor", "0.05", "--control", "3s")
-    limits = [limit_of(pid) for pid in children(process.pid) if comm(pid) == "redis-server"]
+    limits = [limit_of(pid) for pid in children(process.pid) if comm(pid) == Path(program).name]
     assert len(limits) == 2 and all("50000/1000000/1000000" in limit for limit in limits), limits
     status = lambda: subprocess.run([SERVER, "cluster", "status", "--at", f"redis-cluster://127.0.0.1:{engines[0]}"], capture_output=True, text=True, timeout=60, check=True)
     eventually(lambda: "a process places partitions" in status().stdout, what="the controller is there")

@@ -23,7 +23,13 @@ def all_there(wire, count, value="x"):
 def all_go_on(clients, what):
     """Each of them is served from now on."""
     rounds = [client.rounds for client in clients]
-    eventually(lambda: all(client.rounds > so_far + 3 for client, so_far in zip(clients, rounds)), 60, what)
+
+    def served():
+        wrong = {client.mine: client.wrong[:3] for client in clients if client.wrong}
+        assert not wrong, wrong
+        return all(client.rounds > so_far + 3 for client, so_far in zip(clients, rounds))
+
+    eventually(served, 60, what)
 
 
 def end(clients):

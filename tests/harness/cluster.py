@@ -221,7 +221,13 @@ def others(cluster, node):
 
 def clean(cluster):
     """Nothing is left of a move, and nothing is wrong."""
-    eventually(lambda: not cluster.faults(), 20, "the cluster is well")
+
+    def well():
+        faults = cluster.faults()
+        assert not faults, faults
+        return True
+
+    eventually(well, 20, "the cluster is well")
     assert b"{@}moves" not in cluster.keys(), "a move is left"
     status, said = cluster.entremet("check")
     assert (status, said) == (0, "nothing is wrong\n"), said

@@ -1,6 +1,7 @@
 """An engine of its own (redis-server, Valkey) and an Entremet that stands before it."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -17,6 +18,14 @@ def engines():
     valkey = os.environ.get("VALKEY_SERVER") or shutil.which("valkey-server") or BUILD / "valkey" / "src" / "valkey-server"
     found = [shutil.which("redis-server"), str(valkey) if Path(valkey).exists() else None]
     return [program for program in found if program]
+
+
+def told():
+    """Which engines tests run before, in one line."""
+    said = {program: subprocess.run([program, "--version"], capture_output=True, text=True, timeout=20, check=True).stdout for program in engines()}
+    found = [f"{Path(program).name} {re.search(r'v=([0-9.]+)', version)[1]}" for program, version in said.items()]
+    missing = "" if any("Valkey" in version for version in said.values()) else "; Valkey is not found, so nothing ran before it (make valkey SOURCE=ARCHIVE)"
+    return f"engines: {', '.join(found)}{missing}"
 
 
 def place(node):

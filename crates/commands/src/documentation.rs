@@ -53,9 +53,10 @@ const DEVIATIONS: &str = "\
 - **`MEMORY DOCTOR`, `LATENCY DOCTOR`** tell of the tenant's own memory, and where the time of its
   requests went (`ENTREMET EXPLAIN`).
 - **`DUMP`** writes the plainest form that a type has in the format of Redis 7.0, without
-  compression. **`RESTORE`** reads strings, hashes and sorted sets of Redis 4.0 to 7.4, compressed,
-  and as ziplist or listpack, too. It refuses other types, sets `IDLETIME` and `FREQ` aside, and
-  lets the last of two equal fields win, where Redis calls that damaged.
+  compression. **`RESTORE`** reads strings, hashes and sorted sets of Redis 4.0 to 7.4 and of Valkey
+  up to 9.1, compressed, and as ziplist or listpack, too. It refuses other types (also a hash of
+  Valkey's of which a field expires), sets `IDLETIME` and `FREQ` aside, and lets the last of two
+  equal fields win, where Redis calls that damaged.
 - **`INFO commandstats`** and `errorstats` are the tenant's own, as is what `CONFIG RESETSTAT` sets
   to zero. The time of a command that runs in memory is counted from the end of the one before it in
   the same turn, so that it holds its reading and parsing.

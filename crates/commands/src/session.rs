@@ -54,6 +54,7 @@ pub enum AclCommand {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // each is the subcommand of its name
 pub enum ClientCommand {
+    Capa,
     Getname,
     Getredir,
     Id,

@@ -146,16 +146,16 @@ fn command(item: &Value, before: Option<&Table>) -> Result<Command, TableError> 
     let read: Option<Vec<KeySpec>> = specs.items().iter().map(KeySpec::read).collect();
     let keys = read.filter(|keys| !keys.is_empty());
     let own = own(name);
-    let way = match (Way::by_name(name), own) {
-        (Some(way), _) => way,
-        (None, Some(own)) if answered_here(own) => Way::Here,
-        _ => match Way::by_flags(has) {
-            Some(refused) => refused,
-            None if keys.is_none() => Way::UNKNOWN,
-            None if has("blocking") => Way::Waits,
-            None => Way::Engine,
-        },
-    };
+    let way = Way::by_name(name).or_else(|| match own {
+        Some(own) => answered_here(own).then_some(Way::Here),
+        None => Way::beside_own(name),
+    });
+    let way = way.unwrap_or_else(|| match Way::by_flags(has) {
+        Some(refused) => refused,
+        None if keys.is_none() => Way::UNKNOWN,
+        None if has("blocking") => Way::Waits,
+        None => Way::Engine,
+    });
     let (class, flags) = match way {
         // How long it takes, and what it does, its client knows alone.
         Way::Script if has("readonly") => (Class::Other, flags_of(has)),

@@ -1,4 +1,5 @@
-//! The engine's own words (some of what Redis 7.0.15 says of its commands), marked and unmarked.
+//! The engine's own words, some of what Redis 7.0.15 and Valkey 9.1.2 say of their commands: marked
+//! and unmarked.
 
 use resp::{Limits, Output, Parsed, Parser};
 use smallvec::smallvec;
@@ -7,6 +8,7 @@ use crate::{frame, Draft, Space, Table, Value, Way};
 
 mod halves;
 mod pages;
+mod valkey;
 mod walks;
 
 const COMMANDS: &[u8] = include_bytes!("tests/redis-7.0.15.resp");

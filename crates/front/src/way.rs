@@ -57,6 +57,10 @@ const WAITS_FOR_OTHERS: &str = "the engine counts for a connection what that has
 const ENDS_SCRIPTS: &str =
     "it would end whatever runs, whosever that is; what runs for too long, the front ends itself";
 const PATTERNS: &str = "it counts the patterns of all tenants";
+const NODES: &str = "it is about the engine's nodes, which tenants do not see";
+const CONNECTIONS: &str = "the engine's connections are those of many clients";
+const LOGGED: &str = "it tells of the commands of all tenants; SLOWLOG tells of a tenant's own";
+const SLOT_BY_SLOT: &str = "it goes over the engine's slots; SCAN goes over a tenant's keys";
 const UNKNOWN: &str = "which of its words are keys is not known";
 
 impl Way {
@@ -90,8 +94,20 @@ impl Way {
             "pubsub|shardchannels" | "pubsub|shardnumsub" => Self::EveryShard,
             "pubsub|help" => Self::Engine,
             "pubsub|numpat" => Self::Refused(PATTERNS),
+            "clusterscan" => Self::Refused(SLOT_BY_SLOT),
+            _ if name.starts_with("commandlog") => Self::Refused(LOGGED),
             _ => return None,
         })
+    }
+
+    /// Of a subcommand that the engine has and the front has not, where the front answers the
+    /// others of its command.
+    pub(crate) fn beside_own(name: &str) -> Option<Self> {
+        match name.split_once('|')?.0 {
+            "cluster" => Some(Self::Refused(NODES)),
+            "client" => Some(Self::Refused(CONNECTIONS)),
+            _ => None,
+        }
     }
 
     /// Of a command with these flags that is to be refused.

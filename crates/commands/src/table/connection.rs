@@ -41,6 +41,9 @@ pub(super) const CONNECTION: &[Spec] = &[
 
 #[rustfmt::skip]
 const CLIENT: &[Spec] = &[
+    session("client|capa",         -3, Connection, BY_CLIENT,   Client(ClientCommand::Capa))
+        .doc("Valkey 8.0", "O(words)", "capability [capability ...]",
+             "Accepted; nobody is sent elsewhere with REDIRECT."),
     session("client|getname",       2, Connection, BY_CLIENT,   Client(ClientCommand::Getname))
         .doc("2.6.9", "O(1)", "", "Returns the name of the connection."),
     session("client|getredir",      2, Connection, BY_CLIENT,   Client(ClientCommand::Getredir))

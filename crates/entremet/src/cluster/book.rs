@@ -301,9 +301,19 @@ impl Book {
     /// # Errors
     /// It cannot be said, or another has taken the move over.
     pub fn keep(&mut self, nodes: &mut Nodes, lease: &mut Lease) -> Result<(), Failure> {
-        if lease.kept.elapsed() < BEAT_EVERY {
-            return Ok(());
+        match lease.kept.elapsed() < BEAT_EVERY {
+            true => Ok(()),
+            false => self.confirm(nodes, lease),
         }
+    }
+
+    /// Says that this process is at it, whenever it was said last. Before something is done that
+    /// cannot be found again without the entry: the master that took it in may have been replaced
+    /// by one that does not have it.
+    ///
+    /// # Errors
+    /// As [`Self::keep`].
+    pub fn confirm(&mut self, nodes: &mut Nodes, lease: &mut Lease) -> Result<(), Failure> {
         let mut next = lease.intent.clone();
         next.beat += 1;
         self.replace(nodes, lease, Some(&next))?;
@@ -349,7 +359,10 @@ impl Book {
         let slots = lease.intent.slots;
         match self.swap(nodes, slots, Some(&lease.intent), next)? {
             true => Ok(()),
-            false => Err(format!("another process has taken over the move of {slots}").into()),
+            false => Err(format!(
+                "another process has taken over the move of {slots}, or what was written down of it is lost with a node"
+            )
+            .into()),
         }
     }
 }

@@ -11,7 +11,7 @@ use super::pace::Pace;
 use super::plan::{next, refuse_replaced, says, Plan, Step, Way};
 use super::reach::Nodes;
 use super::strays::planned;
-use super::survey::{counts, too_late};
+use super::survey::{counts, refuse_databases, too_late};
 use super::Failure;
 use crate::client::{Reply, Words};
 
@@ -61,7 +61,7 @@ impl<'m> Mover<'m> {
     /// Writes a plan down, and is at it from then on.
     ///
     /// # Errors
-    /// Somebody is at it, or at another move of one of its nodes.
+    /// Somebody is at it, or at another move of one of its nodes; or it would lose keys.
     pub fn begin(
         nodes: &'m mut Nodes,
         views: &Views,
@@ -69,6 +69,9 @@ impl<'m> Mover<'m> {
         allow: Allow,
         stop: &'m AtomicBool,
     ) -> Result<Self, Failure> {
+        if plan.way == Way::On && views.master(&plan.from).is_some() {
+            refuse_databases(nodes, views.at(&plan.from))?;
+        }
         let mut book = Book::find(views)?;
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         let intent = Intent {
@@ -139,7 +142,7 @@ impl<'m> Mover<'m> {
     fn go_on(&mut self) -> Result<(), Failure> {
         let most = STEPS_MAX + self.nodes.views()?.by_master.len();
         for _ in 0..most {
-            self.book.keep(self.nodes, &mut self.lease)?;
+            self.book.confirm(self.nodes, &mut self.lease)?;
             let views = self.nodes.views()?;
             let (from, to) = (self.plan.from.clone(), self.plan.to.clone());
             refuse_replaced(&self.plan, &views)?;
@@ -180,7 +183,7 @@ impl<'m> Mover<'m> {
     fn go_back(&mut self) -> Result<(), Failure> {
         let slot = self.plan.slots.first();
         for _ in 0..STEPS_MAX {
-            self.book.keep(self.nodes, &mut self.lease)?;
+            self.book.confirm(self.nodes, &mut self.lease)?;
             let views = self.nodes.views()?;
             let (from, to) = (self.plan.from.clone(), self.plan.to.clone());
             let (from_at, to_at) = (views.at(&from), views.at(&to));

@@ -211,6 +211,33 @@ pub fn refuse(
     }
 }
 
+/// Refuses to move what is at the node `at` if it has keys in other databases than the first, which
+/// Valkey 9 may have in a cluster (`cluster-databases`). A move would take none of them along, and
+/// a node that loses a slot deletes what it has of it.
+///
+/// # Errors
+/// Which databases, and what to do.
+pub fn refuse_databases(nodes: &mut Nodes, at: &str) -> Result<(), Failure> {
+    let info = nodes.text(at, &[b"INFO", b"keyspace"])?;
+    let others = other_databases(&info);
+    match others.is_empty() {
+        true => Ok(()),
+        false => Err(format!(
+            "{at} has keys in {}, which a move would not take along: let Valkey move slots itself (CLUSTER MIGRATESLOTS), or delete them",
+            others.join(", ")
+        )
+        .into()),
+    }
+}
+
+/// The databases with keys, beside the first, of what a node says of its keyspace.
+fn other_databases(info: &str) -> Vec<&str> {
+    let names = info
+        .lines()
+        .filter_map(|line| Some(line.split_once(":keys=")?.0));
+    names.filter(|name| *name != "db0").collect()
+}
+
 /// For how many bytes more a node has room, as it says of its memory; none: as much as comes. A
 /// ninth of it stays free: what moves grows meanwhile, and so does what else is there.
 pub fn room(info: &str) -> Option<u64> {

@@ -139,7 +139,7 @@ pub(super) fn value_of<'d>(call: &mut Call, dump: &'d [u8]) -> Result<&'d [u8], 
         .ok_or_else(wrong)?;
     let (version, sum_said) = footer.split_at(2);
     let version = version.try_into().map_or(0, u16::from_le_bytes);
-    if version > rdb::VERSION_MAX {
+    if !rdb::knows(version) {
         return Err(wrong());
     }
     let mut sum = Checksum::default();

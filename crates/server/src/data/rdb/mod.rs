@@ -30,8 +30,10 @@ pub const DAMAGED: Fail = Fail::Error(Cow::Borrowed("ERR Bad data format"));
 
 /// The version of the format that is written, that of Redis 7.0.
 pub const VERSION: u16 = 10;
-/// The latest whose types are known, that of Redis 7.4: it wrote the types that are read as before.
-pub const VERSION_MAX: u16 = 12;
+/// The latest of Redis whose types are known, that of 7.4.
+const VERSION_MAX: u16 = 12;
+/// That of Valkey 9, which counts on from 80 so that no version is Redis's, too.
+const VERSION_OF_VALKEY: u16 = 80;
 /// Bytes of version and checksum.
 pub const FOOTER_BYTES: usize = 10;
 
@@ -49,6 +51,11 @@ pub const HASH_ZIPLIST: u8 = 13;
 pub const HASH_LISTPACK: u8 = 16;
 /// The same of a sorted set.
 pub const SORTED_SET_LISTPACK: u8 = 17;
+
+/// Whether the types that are read here are written in this version as they always were.
+pub fn knows(version: u16) -> bool {
+    version <= VERSION_MAX || version == VERSION_OF_VALKEY
+}
 
 /// Appends a length.
 pub fn write_len(len: u64, to: &mut Vec<u8>) {

@@ -19,6 +19,8 @@ use crate::tenants::{Client, Labels, Tenant, Unblocked};
 /// Runs a `CLIENT` subcommand.
 pub fn run(command: ClientCommand, visit: &mut Visit<'_>) {
     match command {
+        // What a client says it can do, of which nothing is made use of.
+        ClientCommand::Capa => visit.reply().ok(),
         ClientCommand::Getname => getname(visit),
         ClientCommand::Getredir => visit.reply().int(-1),
         ClientCommand::Id => {
