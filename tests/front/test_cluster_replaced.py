@@ -6,7 +6,7 @@ import pytest
 from moving import alpha_at, slot_of
 
 from harness.clients import all_there, fill
-from harness.cluster import others, place
+from harness.cluster import others, place, tells_replicas_of_moves
 from harness.server import ALPHA
 from harness.waiting import eventually
 
@@ -45,11 +45,12 @@ def test_a_source_that_fails_over_in_the_middle_is_followed(make_cluster, before
 
 @pytest.mark.parametrize("how", ("resume", "back", "control", "drain"))
 def test_a_source_that_is_back_as_a_replica_ends_no_move(how, make_cluster, before):
-    """The target knows nobody who has the slot then, and takes in no key of it until it is told."""
+    """Of Redis, the target knows nobody who has the slot then, and takes in no key of it until it is told."""
     cluster, server, slot, source, target, replica = half_from_a_source_that_dies(make_cluster, before, front_too=True)
     source.start()
     known = lambda: any(begin <= slot <= end for begin, end, *_ in target.ask("CLUSTER", "SLOTS"))
-    eventually(lambda: not known(), 60, "the target knows no owner")
+    if not tells_replicas_of_moves(target):
+        eventually(lambda: not known(), 60, "the target knows no owner")
     up = lambda: all(node.info()["cluster_state"] == "ok" for node in cluster.nodes)
     eventually(lambda: up() and b"master_link_status:up" in source.ask("INFO", "replication"), 30, "it is a replica in step")
     if how == "control":
@@ -61,6 +62,11 @@ def test_a_source_that_is_back_as_a_replica_ends_no_move(how, make_cluster, befo
     else:
         words = {"resume": ("move", "--resume"), "back": ("move", slot, "--to", place(replica)), "drain": ("drain", place(replica))}
         status, said = cluster.entremet(*words[how])
+        if how == "back" and tells_replicas_of_moves(replica):
+            # It knows that the slot goes, and keys have gone.
+            assert status == 1 and "first let all arrive there" in said, said
+            how = "resume"
+            status, said = cluster.entremet(*words[how])
         assert status == 0, said
     end = replica if how == "back" else target
     assert end.port_of(slot) == end.port
@@ -122,22 +128,37 @@ def test_keys_at_a_target_that_died_are_followed_to_who_has_its_place(how, make_
     cluster, server, slot, source, target, replica, third = half_at_a_target_that_dies(make_cluster, before)
     if how == "forgotten":
         # As after a failover of the source: what went is nowhere that clients look.
-        source.ask("CLUSTER", "SETSLOT", slot, "STABLE")
+        for node in (source, replica):
+            node.ask("CLUSTER", "SETSLOT", slot, "STABLE")
         cluster.owner(slot_of(cluster, "{@}")).ask("DEL", "{@}moves")
-    mends = f"entremet cluster move {slot} --to {place(replica)}"
     status, said = cluster.entremet("check")
-    assert status == 1 and f"150 keys of slot {slot} (alpha) are at {place(replica)}" in said and mends in said, said
-    for node in (third, source):
+    if how != "forgotten" and tells_replicas_of_moves(replica):
+        assert status == 1 and f"slot {slot} (alpha) is on the way from {place(source)}" in said and "entremet cluster move --resume" in said, said
+        why = {third: f"first let it arrive (--to {place(replica)})", source: f"150 keys are at {place(replica)} already"}
+    else:
+        mends = f"entremet cluster move {slot} --to {place(replica)}"
+        assert status == 1 and f"150 keys of slot {slot} (alpha) are at {place(replica)}" in said and mends in said, said
+        why = dict.fromkeys((third, source), f"150 keys of slot {slot} are at {place(replica)}: first let all of it arrive there, {mends}")
+    for node, reason in why.items():
         status, said = cluster.entremet("move", "alpha", "--to", place(node))
-        assert status == 1 and f"150 keys of slot {slot} are at {place(replica)}" in said and mends in said, said
+        assert status == 1 and reason in said, said
     words = {"drain": ("drain", place(source)), "resume": ("move", "--resume")}
     status, said = cluster.entremet(*words.get(how, ("move", "alpha", "--to", place(replica))))
     assert status == 0 and replica.port_of(slot) == replica.port, said
     with server.wire(ALPHA, timeout=60) as alpha:
         eventually(lambda: all_there(alpha, 300), 30, "all keys are there")
+        if how == "resume" and tells_replicas_of_moves(replica):
+            # Not understood, see docs/decisions/0060-valkey.md.
+            pytest.xfail("Valkey 9.1.2: who comes back empty at once is its replacement's master again, which copies that")
         # The old node comes back as a replica of who has its place.
         target.start()
-        eventually(lambda: target.attempt("CLUSTER", "REPLICATE", replica.id) == b"OK", 30, "it has its master")
+
+        def joined():
+            said = target.attempt("CLUSTER", "REPLICATE", replica.id)
+            assert said == b"OK", said
+            return True
+
+        eventually(joined, 60, "it has its master")
         eventually(lambda: cluster.entremet("check") == (0, "nothing is wrong\n"), 30, "nothing is wrong")
         status, said = cluster.entremet("move", "alpha", "--to", place(third))
         assert status == 0 and all_there(alpha, 300), said

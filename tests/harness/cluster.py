@@ -215,6 +215,11 @@ def know_each_other(fronts, tenant):
             eventually(everybody, 30, "fronts know each other")
 
 
+def tells_replicas_of_moves(node):
+    """Valkey 8 and later tell replicas which slots are on their way, so whoever takes a node's place knows it. Redis does not."""
+    return b"valkey_version" in node.ask("INFO", "server")
+
+
 def others(cluster, node):
     return [other for other in cluster.masters if other is not node]
 
