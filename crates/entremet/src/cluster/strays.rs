@@ -93,6 +93,14 @@ pub fn heir(nodes: &mut Nodes, views: &Views, begun: &Intent) -> Result<Option<S
         return Ok(Some(begun.to.clone()));
     }
     refuse_unsettled(views, begun.slots, [begun.to.as_str()])?;
+    // Valkey tells the source itself who has taken the target's place, whether keys went or not.
+    let named = views.open().find_map(|(slot, _, open)| match open {
+        Open::Out(other) if begun.slots.has(slot) => views.master(other),
+        _ => None,
+    });
+    if let Some(node) = named {
+        return Ok(Some(node.id.clone()));
+    }
     for stray in strays(nodes, views, begun.slots)? {
         if !are_left_over(nodes, views, &stray)? {
             return Ok(Some(stray.at));
