@@ -143,6 +143,8 @@ class Scene:
         finally:
             for customer in self.customers:
                 customer.end()
+        # Some of what is there now was written after `heal` looked, and the next play takes it to be safe.
+        self.have_all()
         self.look()
         owners.append(self.owners)
         won = [(number % SHARDS, at) for number, (log, size) in enumerate(zip(logs, sizes)) for at in elections(log, size)]
@@ -175,7 +177,7 @@ class Scene:
             process.wait(60)
         for process in self.movers:
             eventually(lambda p=process: ended(p), 90, "what moves has ended")
-        eventually(lambda: all(in_step(pair) for pair in pairs), 60, "each shard has a replica in step")
+        self.have_all()
         eventually(self.resumed, 60, "no move is left")
         if self.drained is not None:
             self.look()
@@ -197,9 +199,13 @@ class Scene:
         assert status == 0, said
         return True
 
-    def all_is_well(self):
+    def have_all(self):
+        """Replicas have what their masters had."""
         pairs = [self.cluster.nodes[shard::SHARDS] for shard in range(SHARDS)]
         eventually(lambda: all(in_step(pair) for pair in pairs), 60, "each shard has a replica in step")
+
+    def all_is_well(self):
+        self.have_all()
         eventually(lambda: clean(self.cluster), 30, "nothing is wrong with the cluster")
 
     def doubts(self, events, won):
