@@ -251,6 +251,12 @@ mod tests {
         changed.expect("changed");
     }
 
+    fn begun(directory: &Path, clock: &stage::ManualClock) -> Shared {
+        let mut begun = shared(directory, &["web"]);
+        begun.options.clock = Arc::new(clock.clone());
+        begun
+    }
+
     /// Windows kept and missed in the last 30 days, as the server has them after a restart.
     fn known(shared: &Shared, directory: &Path) -> (u32, u32) {
         Watch::open(shared, directory);
@@ -266,11 +272,7 @@ mod tests {
     fn what_became_of_a_promise_outlives_the_server_and_not_the_promise() {
         let directory = tempfile::tempdir().expect("a folder");
         let clock = stage::ManualClock::default();
-        let begin = || {
-            let mut begun = shared(directory.path(), &["web"]);
-            begun.options.clock = Arc::new(clock.clone());
-            begun
-        };
+        let begin = || begun(directory.path(), &clock);
         let first = begin();
         promise(&first, 20_000_000);
         let mut watch = Watch::open(&first, directory.path());
@@ -302,11 +304,7 @@ mod tests {
     fn what_became_of_a_promise_at_all_fronts_outlives_the_server() {
         let directory = tempfile::tempdir().expect("a folder");
         let clock = stage::ManualClock::default();
-        let begin = || {
-            let mut begun = shared(directory.path(), &["web"]);
-            begun.options.clock = Arc::new(clock.clone());
-            begun
-        };
+        let begin = || begun(directory.path(), &clock);
         let meter = |shared: &Shared| {
             let meters = shared.tenants.get("web").expect("there").meters();
             Arc::clone(&meters.all()[0])
