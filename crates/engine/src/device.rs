@@ -15,9 +15,8 @@ use policy::dispatch::LaneId;
 use std::cell::Cell;
 use std::sync::Arc;
 
-/// What is read ahead of a range at most, by us and by RocksDB (its `max_auto_readahead_size`): no
-/// read of a range has more bytes. Beyond this a device gives no more a second.
-pub const AHEAD_BYTES_MAX: usize = 256 << 10;
+/// What is read ahead of a range at most, by us and by RocksDB (its `max_auto_readahead_size`).
+pub const AHEAD_BYTES_MAX: usize = policy::cost::device::AHEAD_BYTES_MAX as usize;
 
 /// What a file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -125,10 +125,6 @@ pub struct Disk {
     pub piece_ns: Nanos,
 }
 
-/// A range is read in pieces of at most so many bytes, and no I/O of it is larger: what a server
-/// reads ahead (`engine::device::AHEAD_BYTES_MAX`).
-pub const RANGE_PIECE_BYTES: u64 = 256 << 10;
-
 /// Rates that a node's operations share, one after the other: bytes in, requests, bytes out.
 /// `None`: any rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

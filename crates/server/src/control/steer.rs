@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use engine::device::AHEAD_BYTES_MAX;
+use policy::cost::device::AHEAD_BYTES_MAX;
 use policy::slo::control::{
-    Auto, AutoOptions, Cake, CakeOptions, Controller, Given, Held, Policy, PromiseSeen, Restart,
-    Seen, ShareGiven, DEVICE, HANDLERS, STAGES,
+    are_those_of, Auto, AutoOptions, Cake, CakeOptions, Controller, Given, Held, Policy,
+    PromiseSeen, Restart, Seen, ShareGiven, DEVICE, HANDLERS, STAGES,
 };
 use policy::words::Words;
 use policy::{Nanos, PrincipalId};
@@ -100,9 +100,7 @@ impl Steering {
         }
         let promises = promises(shared);
         let held: Vec<Held> = promises.iter().map(Promise::held).collect();
-        let same = |(now, before): (&Held, &Held)| now.is_that_of(before);
-        let all_same = held.len() == self.held.len() && held.iter().zip(&self.held).all(same);
-        if !due && all_same {
+        if !due && are_those_of(&held, self.held.iter()) {
             return;
         }
         self.held = held;
@@ -308,7 +306,7 @@ fn controller(policy: Policy, shared: &Shared) -> Controller {
             seeks: options.seeks,
             depth: options.depth,
             stream_bytes_per_s: options.stream_bytes_per_s,
-            piece_bytes_max: AHEAD_BYTES_MAX as u64,
+            piece_bytes_max: AHEAD_BYTES_MAX,
             handlers: shared.options.engine.handlers as u32,
             ..AutoOptions::default()
         }))),

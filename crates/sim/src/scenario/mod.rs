@@ -8,7 +8,8 @@ mod server;
 mod tenants;
 
 use crate::error::SimError;
-use crate::spec::{Fault, Keeper, Spec, Tenant, RANGE_PIECE_BYTES};
+use crate::spec::{Fault, Keeper, Spec, Tenant};
+use policy::cost::device::AHEAD_BYTES_MAX;
 use policy::device::Model;
 use policy::slo::control::{Auto, AutoOptions, Cake, Controller, Policy};
 use settings::{Reader, Report};
@@ -123,7 +124,7 @@ fn keeper(cluster: &cluster::Read, tenants: &[Tenant]) -> Option<Keeper> {
             let streams = || tenants.iter().flat_map(|tenant| &tenant.streams);
             let usual = AutoOptions {
                 piece_bytes_max: match streams().any(|stream| stream.requests.range) {
-                    true => RANGE_PIECE_BYTES,
+                    true => AHEAD_BYTES_MAX,
                     false => AutoOptions::default().piece_bytes_max,
                 },
                 ..AutoOptions::default()

@@ -9,8 +9,8 @@ use super::followed::Followed;
 use super::provided::{request, Provided};
 use super::{files, Copied, Event, Op, World};
 use crate::prices::{Prices, PAGE_BYTES};
-use crate::spec::{Disk as Wanted, Spec, Tenant, RANGE_PIECE_BYTES};
-use policy::cost::device::{Op as Does, Vop};
+use crate::spec::{Disk as Wanted, Spec, Tenant};
+use policy::cost::device::{Op as Does, Vop, AHEAD_BYTES_MAX};
 use policy::device::Io;
 use policy::dispatch::{Allocation, Dispatch, DispatchOptions, Next, Terms, Ticket};
 use policy::{Cost, Nanos, PrincipalId, Promise};
@@ -222,7 +222,7 @@ impl Disk {
     /// The size of what a handler asks for at a time.
     pub(super) fn piece_bytes(&self, work: &Work) -> u64 {
         match work.range {
-            true => self.chunk_bytes.min(RANGE_PIECE_BYTES),
+            true => self.chunk_bytes.min(AHEAD_BYTES_MAX),
             false => self.chunk_bytes,
         }
     }

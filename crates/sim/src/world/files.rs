@@ -44,7 +44,7 @@ impl Files {
     /// Any byte of any disk.
     pub(super) fn anywhere(&self, disks: usize, rng: &mut Rng) -> (usize, u64) {
         let disk = any_disk(disks, rng);
-        let pages = (self.span_bytes / PAGE_BYTES).max(1);
+        let pages = self.span_bytes / PAGE_BYTES;
         (disk, rng.bits() % pages * PAGE_BYTES)
     }
 

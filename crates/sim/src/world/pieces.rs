@@ -57,11 +57,9 @@ impl World<'_> {
         let now = self.agenda.now();
         let wake_ns = self.spec.cluster.device.as_ref().map_or(0, |d| d.wake_ns);
         let mut any = false;
-        let disks = |world: &Self| {
-            let disk = world.nodes[node as usize].disk.as_ref();
-            disk.map_or(0, |disk| disk.arms.len())
-        };
-        for number in 0..disks(self) {
+        let disk = self.nodes[node as usize].disk.as_ref();
+        let disks = disk.map_or(0, |disk| disk.arms.len());
+        for number in 0..disks {
             while let Some(disk) = &mut self.nodes[node as usize].disk {
                 let arm = &mut disk.arms[number];
                 let piece = match arm.next(now) {

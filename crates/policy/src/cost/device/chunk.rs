@@ -26,6 +26,10 @@ const ENOUGH: f64 = 0.9;
 /// No piece is larger.
 pub const CHUNK_BYTES_MAX: u64 = 4 << 20;
 
+/// What is read ahead of a range at most, by a server and by its RocksDB: no read of a range has
+/// more bytes. Beyond this a device gives no more a second.
+pub const AHEAD_BYTES_MAX: u64 = 256 << 10;
+
 /// The size of pieces, in bytes, by the rates of I/Os of one kind: from the smallest size measured
 /// to [`CHUNK_BYTES_MAX`] (or the largest size measured, if that is more). Sizes must grow and
 /// rates be positive; beyond the largest size an I/O takes longer by its bytes alone. `None`:

@@ -18,7 +18,7 @@ mod curve;
 mod fit;
 mod interference;
 
-pub use chunk::{chunk_bytes, CHUNK_BYTES_MAX};
+pub use chunk::{chunk_bytes, AHEAD_BYTES_MAX, CHUNK_BYTES_MAX};
 pub use curve::{Calibration, CalibrationError, Curve, Point};
 pub use interference::{Flow, Mix, Seen, Sweep};
 

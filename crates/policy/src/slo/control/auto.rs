@@ -17,7 +17,7 @@ use super::gear::Gear;
 use super::giving::Giving;
 use super::learnt::{Learnt, MarginOptions};
 use super::rates::Rates;
-use super::{Given, Held, PromiseGiven, Seen, DEVICE, HANDLERS, STAGES};
+use super::{are_those_of, Given, Held, PromiseGiven, Seen, DEVICE, HANDLERS, STAGES};
 use crate::cost::Nanos;
 use crate::dispatch::Others;
 
@@ -179,8 +179,7 @@ impl Auto {
 
     /// What was learnt stays with the promise that it was learnt of.
     fn meet(&mut self, held: &[Held]) {
-        let same = |(learnt, held): (&Learnt, &Held)| learnt.held.is_that_of(held);
-        if held.len() == self.learnt.len() && self.learnt.iter().zip(held).all(same) {
+        if are_those_of(held, self.learnt.iter().map(|learnt| &learnt.held)) {
             for (learnt, held) in self.learnt.iter_mut().zip(held) {
                 learnt.held = *held;
             }

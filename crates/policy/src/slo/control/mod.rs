@@ -83,6 +83,16 @@ pub struct Held {
     pub objective: Objective,
 }
 
+/// Whether these are the same promises, one by one.
+#[must_use]
+pub fn are_those_of<'h>(held: &[Held], others: impl ExactSizeIterator<Item = &'h Held>) -> bool {
+    held.len() == others.len()
+        && held
+            .iter()
+            .zip(others)
+            .all(|(one, other)| one.is_that_of(other))
+}
+
 impl Held {
     /// Whether it is the same promise: what was learnt of it goes on. A throughput may be more or
     /// less than it was, as where several servers keep one together.
