@@ -175,11 +175,16 @@ impl Observed {
     }
 }
 
+/// Part of the windows in which a promise was kept; none: there are none.
+pub fn kept(windows: &[bool]) -> Option<f64> {
+    let kept = windows.iter().filter(|kept| **kept).count();
+    (!windows.is_empty()).then(|| kept as f64 / windows.len() as f64)
+}
+
 impl Tenant {
     /// Part of the windows in which its promise was kept.
     pub fn kept(&self) -> Option<f64> {
-        let kept = self.windows.iter().filter(|kept| **kept).count();
-        (!self.windows.is_empty()).then(|| kept as f64 / self.windows.len() as f64)
+        kept(&self.windows)
     }
 
     /// Windows before the first from which on its promise was kept in all; infinite if the last was

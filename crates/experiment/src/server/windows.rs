@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::told::Sample;
+use crate::observed::kept;
 
 /// Whether each window that ended between the first sample and the last kept the promise, in order,
 /// by tenant: of the promise that was kept least. No run is longer than the hour that the server
@@ -18,21 +19,17 @@ pub(super) fn windows(samples: &[&Sample]) -> BTreeMap<String, Vec<bool>> {
         let (mut before, mut ended) = (counts(first), Vec::new());
         for sample in samples {
             let now = counts(sample);
-            for (kept, at) in [(true, 0), (false, 1)] {
+            for (met, at) in [(true, 0), (false, 1)] {
                 let new = (now[at] - before[at]).max(0.0) as usize;
-                ended.extend(std::iter::repeat_n(kept, new));
+                ended.extend(std::iter::repeat_n(met, new));
             }
             before = now;
         }
-        if ended.is_empty() {
+        let Some(part) = kept(&ended) else {
             continue;
-        }
-        let part = |windows: &[bool]| {
-            let kept = windows.iter().filter(|kept| **kept).count();
-            kept as f64 / windows.len() as f64
         };
         let known = least.entry(whose[0].clone()).or_default();
-        if known.is_empty() || part(&ended) < part(known) {
+        if kept(known).is_none_or(|known| part < known) {
             *known = ended;
         }
     }

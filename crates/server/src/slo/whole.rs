@@ -8,8 +8,8 @@ use super::history::History;
 use super::reading::Reading;
 use super::record::Record;
 
-/// Whoever has heard nothing for so long does not know what the others serve.
-const SILENT_NS: Nanos = 4_000_000_000;
+/// What was heard of the others counts for so long: then it is not known what they serve.
+const COUNTS_FOR_NS: Nanos = 4_000_000_000;
 
 /// What the other fronts tell of a promise.
 #[derive(Clone, Debug, Default)]
@@ -73,7 +73,7 @@ impl Whole {
 
     /// Counts what the others have served until `now`.
     fn serve(&mut self, now: Nanos) {
-        let until = now.min(self.heard_at.saturating_add(SILENT_NS));
+        let until = now.min(self.heard_at.saturating_add(COUNTS_FOR_NS));
         self.unknown |= until < now;
         let passed_s = until.saturating_sub(self.served_until) as f64 / 1e9;
         self.others.served.add(&self.per_s.times(passed_s));
