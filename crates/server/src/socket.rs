@@ -52,11 +52,6 @@ impl Socket {
         }
     }
 
-    /// Closes it, and what the peer has not received it never will.
-    pub fn abort(self) {
-        self.reset_on_close();
-    }
-
     /// When it is closed, or this process ends, what the peer has not received by then it never
     /// will. Of a stream that is only let go the kernel sends the rest for minutes.
     pub fn reset_on_close(&self) {

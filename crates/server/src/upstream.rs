@@ -127,6 +127,9 @@ impl UpstreamOptions {
     ) -> io::Result<Socket> {
         let session = self.session(node)?;
         let mut socket = Socket::new(TcpStream::connect(at)?, session)?;
+        // When it is lost, or this process ends, nobody waits for its requests any more: done late
+        // they would undo what others have done meanwhile.
+        socket.reset_on_close();
         socket.register(registry, token)?;
         Ok(socket)
     }

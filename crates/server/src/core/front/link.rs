@@ -408,11 +408,6 @@ impl Link {
             State::Opening { since, .. } => now.saturating_sub(since),
             _ => 0,
         };
-        if let Some(socket) = self.socket.take() {
-            // Nobody waits for its requests any more: done late they would undo what others have
-            // done meanwhile.
-            socket.abort();
-        }
         *self = Self::at(self.protocol, self.reads, self.token);
         self.in_vain = waited_ns > PAUSE_NS;
         self.user = user;
