@@ -95,16 +95,22 @@ class FailOver(Mishap):
         scene.replica[self.shard].attempt("CLUSTER", "FAILOVER")
 
 
+def start(scene, *words, step=0):
+    """A program that moves slots; it stands still before the `step`-th thing that it sends."""
+    environment = {**os.environ, "LD_PRELOAD": str(scene.library), "STEP": str(step)}
+    process = subprocess.Popen(scene.cluster.command(*words), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
+    scene.movers.append(process)
+    return process
+
+
 class Mover(Mishap):
     """A program that moves slots; it stands still before something that it sends, and is killed there or goes on later."""
 
     gentle = True
-    step = how = None
+    step = how = until = None
 
     def launch(self, scene, *words):
-        environment = {**os.environ, "LD_PRELOAD": str(scene.library), "STEP": str(self.step or 0)}
-        self.process = subprocess.Popen(scene.cluster.command(*words), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
-        scene.movers.append(self.process)
+        self.process = start(scene, *words, step=self.step or 0)
         if self.step:
             # A node that hangs may hold it up before: then it is held, or killed, there.
             with suppress(AssertionError):
@@ -117,11 +123,14 @@ class Mover(Mishap):
         if self.how == "killed":
             self.process.kill()
         elif self.how == "held":
+            if self.until:
+                self.hand_over(scene)
             self.process.send_signal(signal.SIGCONT)
 
 
 class Move(Mover):
-    """A partition goes to another shard."""
+    """A partition goes to another shard. Before the program that stands still goes on, another may have taken the move over, or
+    brought it to its end, or have moved the partition on from there."""
 
     def begin(self, scene):
         slot = scene.slot_of(self.tenant, self.partition or 0)
@@ -129,8 +138,24 @@ class Move(Mover):
         to = (at + 1) % SHARDS if at == self.shard else self.shard
         scene.moves.append((slot, to))
         scene.moving = {"source": at, "target": to}
-        name = self.tenant if self.partition is None else f"{self.tenant}:{self.partition}"
-        self.launch(scene, "move", name, "--to", place(scene.master[to]))
+        self.name, self.slot, self.at = self.tenant if self.partition is None else f"{self.tenant}:{self.partition}", slot, at
+        self.launch(scene, "move", self.name, "--to", place(scene.master[to]))
+
+    def hand_over(self, scene):
+        book = scene.master[scene.owners[scene.master[0].ask("CLUSTER", "KEYSLOT", "{@}")]]
+        entry = lambda: book.ask("HGET", "{@}moves", self.slot)
+        first = entry()
+        other = start(scene, "move", "--resume")
+        who = lambda text: text and text.split()[3]
+        eventually(lambda: who(entry()) != who(first) or other.poll() is not None, 30, f"{self.text}: another is at it")
+        if self.until == "taken over":
+            return
+        eventually(lambda: other.poll() is not None, 60, f"{self.text}: another has ended it")
+        if self.until == "moved on":
+            # Back to where it was.
+            scene.moves.append((self.slot, self.at))
+            last = start(scene, "move", self.name, "--to", place(scene.master[self.at]))
+            eventually(lambda: last.poll() is not None, 60, f"{self.text}: it has moved on")
 
 
 class Drain(Mover):
@@ -200,11 +225,12 @@ class Control(Mishap):
 
 
 HELD = r"(?: (?P<how>killed|held) at (?P<step>\d+))?"
+UNTIL = r"(?: until (?P<until>taken over|done|moved on))?"
 KINDS = {
     r"(?P<how>kill|hang) (?:(?P<role>master|replica) (?P<shard>\d)|(?P<end_of>source|target))(?P<until> until replaced)?": OfNode,
     r"(?P<how>kill|hang) front (?P<front>\d)": OfFront,
     r"fail over (?P<shard>\d)": FailOver,
-    rf"move (?P<tenant>\w+)(?::(?P<partition>\d+))? to (?P<shard>\d){HELD}": Move,
+    rf"move (?P<tenant>\w+)(?::(?P<partition>\d+))? to (?P<shard>\d){HELD}{UNTIL}": Move,
     rf"drain (?P<shard>\d){HELD}": Drain,
     r"storm (?P<tenant>\w+) at front (?P<front>\d)": Storm,
     r"(?:(?P<count>\d) )?control(?:, one (?P<how>killed|hung))?": Control,

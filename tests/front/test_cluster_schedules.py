@@ -110,6 +110,13 @@ def test_an_engine_is_lost_at_each_step_of_a_move(program, tmp_path, capsys):
     play(program, tmp_path, [(step, [f"move alpha to {step % 3} held at {step}", lost]) for lost in losses for step in STEPS], capsys)
 
 
+@pytest.mark.timeout(1_200)
+@before_engines
+def test_a_mover_stands_still_at_each_step_while_another_takes_over(program, tmp_path, capsys):
+    untils = ("taken over", "done", "moved on")
+    play(program, tmp_path, [(step, [f"move alpha to {step % 3} held at {step} until {until}"]) for until in untils for step in STEPS], capsys)
+
+
 @pytest.mark.xfail(reason="now and then keys of the slot are left at a master that does not have it, as `entremet cluster check` says; clients read those of its owner", strict=False)
 @pytest.mark.timeout(1_200)
 @before_engines
