@@ -148,6 +148,7 @@ class Move(Mover):
         other = start(scene, "move", "--resume")
         who = lambda text: text and text.split()[3]
         eventually(lambda: who(entry()) != who(first) or other.poll() is not None, 30, f"{self.text}: another is at it")
+        assert who(entry()) != who(first), f"{self.text}: there was nothing to take over"
         if self.until == "taken over":
             return
         eventually(lambda: other.poll() is not None, 60, f"{self.text}: another has ended it")
