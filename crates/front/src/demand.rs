@@ -8,6 +8,8 @@ use std::str::FromStr;
 pub struct Demand {
     /// It grows.
     pub beat: u64,
+    /// What a unit of weight is charged before its node, ns; 0: that is not known.
+    pub price_ns: u64,
     /// Tenants of which it served something of late, and those that wait.
     pub tenants: Vec<TenantDemand>,
 }
@@ -26,10 +28,10 @@ pub struct TenantDemand {
 }
 
 impl Demand {
-    /// As it is written down: a line for each tenant behind the number. No tenant's name has a
+    /// As it is written down: a line for each tenant behind the two numbers. No tenant's name has a
     /// space.
     pub fn text(&self) -> String {
-        let mut text = self.beat.to_string();
+        let mut text = format!("{} {}", self.beat, self.price_ns);
         for tenant in &self.tenants {
             let waits = u8::from(tenant.waits);
             let _ = write!(text, "\n{} {} {waits}", tenant.name, tenant.weight);
@@ -43,9 +45,15 @@ impl Demand {
     /// Reads that. None: it is something else.
     pub fn read(text: &str) -> Option<Self> {
         let mut lines = text.split('\n');
-        let beat = lines.next()?.parse().ok()?;
+        let first = lines.next()?;
+        // Earlier fronts tell no price.
+        let (beat, price_ns) = first.split_once(' ').unwrap_or((first, "0"));
         let tenants = lines.map(TenantDemand::read).collect::<Option<_>>()?;
-        Some(Self { beat, tenants })
+        Some(Self {
+            beat: beat.parse().ok()?,
+            price_ns: price_ns.parse().ok()?,
+            tenants,
+        })
     }
 }
 
@@ -87,6 +95,7 @@ mod tests {
         };
         let demand = Demand {
             beat: 7,
+            price_ns: 33_000,
             tenants: vec![
                 tenant("web", true, vec![(3, 1_000), (16_383, 5)]),
                 tenant("idle", false, vec![]),
@@ -103,6 +112,8 @@ mod tests {
         for bad in [
             "",
             "x",
+            "1 x",
+            "1 2 3",
             "1\n",
             "1\nweb",
             "1\nweb 1",

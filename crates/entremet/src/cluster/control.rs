@@ -179,6 +179,7 @@ impl<'a> Control<'a> {
         let uses = self.figures.uses(&mut self.nodes, &views)?;
         let of_its_part = |(id, used)| (id, used / self.args.processor);
         let uses = uses.into_iter().map(of_its_part).collect();
+        let prices = self.figures.prices(&views);
         let slots: BTreeSet<u16> = told
             .values()
             .flat_map(|told| told.slots.keys().copied())
@@ -194,6 +195,7 @@ impl<'a> Control<'a> {
             views: &views,
             told: &told,
             uses: &uses,
+            prices: &prices,
             bytes: &bytes,
             busy: &busy.collect(),
             leaving: &leaving,

@@ -7,7 +7,7 @@ use front::{Space, SLOTS};
 use policy::placement::{Looked, Move, Node, Partition, Parts, Placer, PlacerOptions, Price};
 use policy::Nanos;
 
-use super::asked::{asked, partitions, Asked, OF_NODE};
+use super::asked::{asked, partitions, Asked};
 use super::figures::Told;
 use super::nodes::Views;
 use super::pace::BYTES_PER_S;
@@ -46,6 +46,8 @@ pub struct Scene<'s> {
     pub told: &'s BTreeMap<String, Told>,
     /// The part of its processor that each master used, by its name.
     pub uses: &'s BTreeMap<String, f64>,
+    /// What a unit of weight is charged before each master, ns, by its name.
+    pub prices: &'s BTreeMap<String, f64>,
     /// What is in slots, about.
     pub bytes: &'s BTreeMap<u16, u64>,
     /// Names of nodes that take part in a move.
@@ -110,18 +112,10 @@ impl Decider {
             .masters()
             .map(|node| node.id.as_str())
             .collect();
-        let mut asked = asked(scene.views, scene.told, scene.uses, &ids)?;
+        let mut asked = asked(scene.views, scene.told, scene.uses, scene.prices, &ids)?;
         self.divide(scene, &mut asked);
         let mut partitions = partitions(&asked, &ids, scene.leaving);
-        let node = |(domain, id): (usize, &&str)| Node {
-            capacity: [if scene.leaving.contains(*id) {
-                0
-            } else {
-                OF_NODE
-            }],
-            domain: domain as u32,
-        };
-        let nodes: Vec<Node<1>> = ids.iter().enumerate().map(node).collect();
+        let nodes = asked.nodes(&ids, scene.leaving);
         let mut bytes = vec![0; SLOTS.into()];
         for (slot, size) in scene.bytes {
             bytes[usize::from(*slot)] = *size;
@@ -184,12 +178,13 @@ fn evenness(partitions: &[Partition<1>], nodes: &[Node<1>]) -> String {
     let mut used = vec![0.0; nodes.len()];
     for partition in partitions {
         if let Some(node) = partition.nodes.first() {
-            used[*node as usize] += partition.demand[0] as f64 / OF_NODE as f64;
+            used[*node as usize] += partition.demand[0] as f64;
         }
     }
-    let most = used.iter().copied().fold(0.0, f64::max);
-    let able = nodes.iter().filter(|node| node.is_able()).count();
-    let mean = used.iter().sum::<f64>() / able.max(1) as f64;
+    let can: Vec<f64> = nodes.iter().map(|node| node.capacity[0] as f64).collect();
+    let able = used.iter().zip(&can).filter(|(_, can)| **can > 0.0);
+    let most = able.map(|(used, can)| used / can).fold(0.0, f64::max);
+    let mean = used.iter().sum::<f64>() / can.iter().sum::<f64>().max(1.0);
     format!(
         "nothing moves: the most used node is asked for {:.0} % of what it can serve, and the mean is {:.0} %",
         most * 100.0,
@@ -262,28 +257,30 @@ mod tests {
         used: [f64; 3],
         bytes: &[(u16, u64)],
     ) -> Result<Vec<Decision>, String> {
-        decide_at(0, &[], decider, told, used, bytes)
+        decide_at(0, &[], decider, told, (used, [0.0; 3]), bytes)
     }
 
-    /// The same at some second, while these nodes were emptied.
+    /// The same at some second, while these nodes were emptied, with what a unit of weight is
+    /// charged before each.
     fn decide_at(
         second: u64,
         leaving: &[&str],
         decider: &mut Decider,
         told: &BTreeMap<String, Told>,
-        used: [f64; 3],
+        (used, prices): ([f64; 3], [f64; 3]),
         bytes: &[(u16, u64)],
     ) -> Result<Vec<Decision>, String> {
-        let uses = ["a", "b", "c"]
-            .map(|digit| digit.repeat(40))
-            .into_iter()
-            .zip(used);
+        let of_each = |figures: [f64; 3]| {
+            let names = ["a", "b", "c"].map(|digit| digit.repeat(40));
+            names.into_iter().zip(figures).collect::<BTreeMap<_, _>>()
+        };
         let scene = Scene {
             now: (1_000 + second) * 1_000_000_000,
             seen_s: 1.0,
             views: &views(),
             told,
-            uses: &uses.collect(),
+            uses: &of_each(used),
+            prices: &of_each(prices),
             bytes: &bytes.iter().copied().collect(),
             busy: &BTreeSet::new(),
             leaving: &leaving.iter().map(|digit| digit.repeat(40)).collect(),
@@ -344,7 +341,7 @@ mod tests {
             ];
             let told = BTreeMap::from([("one".to_owned(), told(1.0, true, &halves))]);
             let used = [first as f64 / 500.0, second_node as f64 / 500.0, 0.0];
-            decide_at(second, &["c"], &mut decider, &told, used, &[])
+            decide_at(second, &["c"], &mut decider, &told, (used, [0.0; 3]), &[])
         };
         let changed = look(1, 540).expect("two slots change places");
         let slots = changed.iter().map(|one| (one.slot, one.follows));
@@ -355,12 +352,30 @@ mod tests {
         assert!(look(3, 700).is_ok());
     }
 
+    /// Two nodes, each with a tenant that waits and nothing else. Fronts serve who competes alike
+    /// by what requests weigh, and the node at which these take longer serves fewer of them.
+    #[test]
+    fn where_requests_take_longer_less_is_asked_for() {
+        let slots = |first: u16| (first..first + 10).map(|slot| (slot, 100));
+        let tenant = |first: u16| told(1.0, true, &slots(first).collect::<Vec<_>>());
+        let told = BTreeMap::from([("one".into(), tenant(3)), ("two".into(), tenant(6_000))]);
+        let moved = |prices: [f64; 3]| {
+            let mut decider = Decider::new(at_once(), &[]);
+            let used = [1.0, 1.0, 0.0];
+            decide_at(0, &["c"], &mut decider, &told, (used, prices), &[])
+        };
+        assert!(moved([0.0; 3]).expect_err("even").contains("even enough"));
+        let all = moved([27.0, 23.0, 0.0]).expect("a move");
+        assert_eq!(all.len(), 1);
+        assert!(all[0].slot < 13 && all[0].to == "b".repeat(40), "{all:?}");
+    }
+
     #[test]
     fn nothing_goes_to_a_node_that_was_emptied() {
         for (leaving, to) in [(&["b"][..], Some("c")), (&["b", "c"], None)] {
             let mut decider = Decider::new(at_once(), &[]);
-            let (told, used) = (both_at_one(true), [0.9, 0.0, 0.0]);
-            let all = decide_at(0, leaving, &mut decider, &told, used, &[]);
+            let (told, figures) = (both_at_one(true), ([0.9, 0.0, 0.0], [0.0; 3]));
+            let all = decide_at(0, leaving, &mut decider, &told, figures, &[]);
             match to {
                 Some(to) => assert_eq!(all.expect("a move")[0].to, to.repeat(40)),
                 None => assert!(all.expect_err("nowhere").contains("even enough")),

@@ -119,6 +119,23 @@ impl Figures {
         Ok(all)
     }
 
+    /// What a unit of weight is charged before each master, ns, by its name. What several fronts
+    /// before one serve adds up.
+    pub fn prices(&self, views: &Views) -> BTreeMap<String, f64> {
+        let mut served: BTreeMap<String, f64> = BTreeMap::new();
+        for peer in self.fronts.there() {
+            let told = self.told.get(&peer.id);
+            let price = told.map_or(0, |(demand, _)| demand.price_ns);
+            let mut masters = views.first.masters();
+            let own = masters.find(|node| peer.node.as_ref() == Some(&node.at));
+            if let Some(own) = own.filter(|_| price > 0) {
+                *served.entry(own.id.clone()).or_default() += 1.0 / price as f64;
+            }
+        }
+        let price = |(id, served)| (id, 1.0 / served);
+        served.into_iter().map(price).collect()
+    }
+
     /// The part of its processor that each master used since this was asked the last time, by its
     /// name.
     ///
@@ -177,6 +194,7 @@ fn used_s(info: &str) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::nodes::View;
     use super::*;
 
     #[test]
@@ -215,6 +233,34 @@ mod tests {
         let web = &told["web"];
         assert!(web.waits && web.weight == 2.0 && told.len() == 2);
         assert_eq!(web.slots, [(3, 150), (4, 10)].into());
+    }
+
+    #[test]
+    fn what_is_charged_before_a_node_is_of_all_its_fronts() {
+        let (a, b) = ("a".repeat(40), "b".repeat(40));
+        let text = format!(
+            "{a} h:1@2 myself,master - 0 0 1 connected 0-8191\n{b} h:2@3 master - 0 0 2 connected 8192-16383\n"
+        );
+        let views = Views {
+            first: View::read(&text, "h").expect("nodes"),
+            by_master: BTreeMap::new(),
+        };
+        let mut figures = Figures::default();
+        let mut entries = Vec::new();
+        // The last one knows of no price.
+        for (digit, node, told) in [("c", 1, "1 300"), ("d", 1, "1 600"), ("e", 2, "1")] {
+            let id = digit.repeat(40);
+            entries.push(Value::Text(id.clone().into_bytes()));
+            entries.push(Value::Text(format!("1 h 9 h:{node}").into_bytes()));
+            let demand = Demand::read(told).expect("a demand");
+            figures.told.insert(id, (demand, Some(Instant::now())));
+        }
+        figures.fronts.hear(&Value::List(entries), 0);
+        let prices: Vec<_> = figures.prices(&views).into_iter().collect();
+        let [(id, price)] = &prices[..] else {
+            panic!("{prices:?}")
+        };
+        assert!(*id == a && (price - 200.0).abs() < 1e-6, "{prices:?}");
     }
 
     #[test]

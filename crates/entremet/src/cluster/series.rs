@@ -61,8 +61,8 @@ pub fn asked(
     }
     let uses = figures.uses(nodes, views)?;
     let ids: Vec<&str> = views.first.masters().map(|node| node.id.as_str()).collect();
-    let told = figures.told();
-    match told.and_then(|told| asked::asked(views, &told, &uses, &ids)) {
+    let (told, prices) = (figures.told(), figures.prices(views));
+    match told.and_then(|told| asked::asked(views, &told, &uses, &prices, &ids)) {
         Ok(asked) => {
             let all = partitions(&asked, &ids, leaving);
             Ok(all.iter().map(|partition| partition.demand[0]).collect())

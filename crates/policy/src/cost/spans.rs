@@ -273,6 +273,12 @@ impl Spans {
         (member.weight as f64 * each) as Nanos
     }
 
+    /// What a unit of weight is charged of who pays the usual price, ns.
+    #[must_use]
+    pub fn price_ns(&self) -> f64 {
+        self.price.each()
+    }
+
     /// Whether anything was seen.
     #[must_use]
     pub fn knows(&self) -> bool {

@@ -24,7 +24,7 @@ mod seen;
 mod spread;
 mod weights;
 
-pub use asking::{demands, Asking};
+pub use asking::{demands, speeds, Asking, NodeSeen};
 pub use control::{Control, ControlOptions, Decided, Local};
 pub use entry::Entry;
 pub use fair::{fair_shares, Claim};

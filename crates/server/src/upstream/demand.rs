@@ -23,19 +23,34 @@ pub type Took = HashMap<(PrincipalId, u16), Nanos>;
 
 /// What all cores have counted since it was last told.
 #[derive(Default)]
-pub struct Counted(Mutex<Took>);
+pub struct Counted(Mutex<Told>);
+
+/// What was counted.
+#[derive(Default)]
+pub struct Told {
+    /// Time of nodes.
+    pub took: Took,
+    /// What was charged a known price, ns, and what it weighs.
+    pub priced: [f64; 2],
+}
 
 impl Counted {
-    /// A core has counted so much.
-    pub fn add(&self, took: &mut Took) {
+    /// A core has counted so much, and its own node's requests are charged this price for a unit of
+    /// weight, ns; none: it is not known.
+    pub fn add(&self, took: &mut Took, price: Option<f64>) {
         let mut all = self.0.lock();
+        let charged = took.values().sum::<Nanos>() as f64;
+        if let Some(price) = price.filter(|price| *price > 0.0) {
+            all.priced[0] += charged;
+            all.priced[1] += charged / price;
+        }
         for (key, ns) in took.drain() {
-            *all.entry(key).or_default() += ns;
+            *all.took.entry(key).or_default() += ns;
         }
     }
 
     /// Takes it away.
-    pub fn take(&self) -> Took {
+    pub fn take(&self) -> Told {
         std::mem::take(&mut *self.0.lock())
     }
 }
@@ -46,6 +61,8 @@ pub struct Asked {
     beat: u64,
     at: Nanos,
     tenants: BTreeMap<String, Tenant>,
+    /// What was charged, and what it weighs, in the mean.
+    priced: [f64; 2],
 }
 
 #[derive(Default)]
@@ -66,7 +83,11 @@ impl Asked {
     }
 
     /// What to tell of these tenants, whose requests took so much since the last time.
-    pub fn tell(&mut self, seen: &[Seen], mut took: Took, now: Nanos) -> String {
+    pub fn tell(&mut self, seen: &[Seen], counted: Told, now: Nanos) -> String {
+        let Told { mut took, priced } = counted;
+        for (mean, newest) in self.priced.iter_mut().zip(priced) {
+            *mean += (newest - *mean) * NEWEST;
+        }
         let passed_ns = now.saturating_sub(self.at).max(1) as f64;
         let first = self.beat == 0;
         self.at = now;
@@ -111,8 +132,10 @@ impl Asked {
             };
             (told.waits || !told.slots.is_empty()).then_some(told)
         });
+        let [charged, weighs] = self.priced;
         Demand {
             beat: self.beat,
+            price_ns: (charged / weighs.max(1.0)) as u64,
             tenants: tenants.collect(),
         }
     }
@@ -163,11 +186,23 @@ mod tests {
         }
     }
 
+    fn counted(
+        took: impl Iterator<Item = ((PrincipalId, u16), Nanos)>,
+        price: Option<f64>,
+    ) -> Told {
+        let counted = Counted::default();
+        counted.add(&mut took.collect(), price);
+        counted.take()
+    }
+
     fn told(asked: &mut Asked, second: u64, took: &[(u32, u16, Nanos)]) -> Demand {
         let of = |(tenant, slot, ns): &(u32, u16, Nanos)| ((PrincipalId(*tenant), *slot), *ns);
         let seen = [seen(0, second * SECOND_NS), seen(1, 0)];
-        let took = took.iter().map(of).collect();
-        let text = asked.tell(&seen, took, second * SECOND_NS);
+        let text = asked.tell(
+            &seen,
+            counted(took.iter().map(of), None),
+            second * SECOND_NS,
+        );
         Demand::read(&text).expect("a demand")
     }
 
@@ -204,7 +239,7 @@ mod tests {
         let mut waits = |second: u64, waited_ns: Nanos, took_ns: Nanos| {
             held_ns += waited_ns;
             let took = [((PrincipalId(0), 3), took_ns)].into_iter();
-            let took: Took = took.filter(|(_, ns)| *ns > 0).collect();
+            let took = counted(took.filter(|(_, ns)| *ns > 0), None);
             let text = asked.tell(&[seen(0, held_ns)], took, second * SECOND_NS);
             let told = Demand::read(&text).expect("a demand");
             told.tenants.first().is_some_and(|tenant| tenant.waits)
@@ -235,5 +270,23 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn what_a_unit_of_weight_is_charged_is_told_in_the_mean() {
+        let mut asked = Asked::default();
+        let mut tell = |second: u64, took_ns: Nanos, price: Option<f64>| {
+            let took = [((PrincipalId(0), 3), took_ns)].into_iter();
+            let text = asked.tell(&[seen(0, 0)], counted(took, price), second * SECOND_NS);
+            Demand::read(&text).expect("a demand").price_ns
+        };
+        assert_eq!(tell(1, SECOND_NS, None), 0);
+        assert_eq!(tell(2, SECOND_NS, Some(20_000.0)), 20_000);
+        // Of a second in which little was served little is believed, and of none nothing.
+        let price = tell(3, SECOND_NS / 100, Some(90_000.0));
+        assert!((20_000..21_000).contains(&price), "{price}");
+        assert_eq!(tell(4, 0, Some(90_000.0)), price);
+        let last = (5..40).fold(0, |_, second| tell(second, SECOND_NS, Some(40_000.0)));
+        assert!(last.abs_diff(40_000) < 100, "{last}");
     }
 }

@@ -386,7 +386,7 @@ impl Core {
             }
         }
         if let Some(took) = &mut front.took {
-            front.upstream.took.add(took);
+            front.upstream.took.add(took, front.nodes.price());
         }
         let silent = self.look_at_subscribers(&mut front, now);
         open[0] += front.subscribers.len() as u64;

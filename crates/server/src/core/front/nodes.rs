@@ -197,12 +197,22 @@ impl Nodes {
     /// What a reply is charged that came from this place. How long another front's node took says
     /// how long it was busy with what that one sent, so there it is as much as at the own node.
     pub(super) fn charge(&self, place: usize, member: Member) -> Nanos {
-        let own = |node: &&Node| !node.elsewhere && !node.reads && node.spans.knows();
         let at = &self.nodes[place];
-        match at.elsewhere.then(|| self.nodes.iter().find(own)).flatten() {
+        match at.elsewhere.then(|| self.own()).flatten() {
             Some(own) => own.spans.usual(member),
             None => at.spans.charge(member),
         }
+    }
+
+    /// The node that this front is before, if it has answered something.
+    fn own(&self) -> Option<&Node> {
+        let own = |node: &&Node| !node.elsewhere && !node.reads && node.spans.knows();
+        self.nodes.iter().find(own)
+    }
+
+    /// What a unit of weight is charged there, ns.
+    pub(super) fn price(&self) -> Option<f64> {
+        self.own().map(|own| own.spans.price_ns())
     }
 
     fn follow_replicas(&mut self, replicas: &[Arc<Replica>], now: Nanos) {
