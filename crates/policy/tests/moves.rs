@@ -299,7 +299,7 @@ fn a_node_that_is_asked_for_more_than_it_can_serve_is_seen_to_sooner() {
 }
 
 #[test]
-fn a_move_may_take_as_much_of_nodes_as_their_tenants_miss() {
+fn a_move_is_as_fast_as_tenants_miss_much_until_it_is_done() {
     let part = |before: [f64; 2]| {
         let one = Move {
             partition: 0,
@@ -312,7 +312,7 @@ fn a_move_may_take_as_much_of_nodes_as_their_tenants_miss() {
         one.part(0.05, 0.5)
     };
     assert_eq!(part([2.5, 0.5]), 0.5);
-    assert!((part([1.2, 1.0]) - 0.2).abs() < 1e-9);
+    assert!((part([1.05, 0.9]) - 0.2).abs() < 1e-9);
     // Both can serve what they are asked for.
     assert_eq!(part([0.9, 0.1]), 0.05);
 }
