@@ -3,9 +3,11 @@
 
 mod common;
 
-use common::promised::{held, seen};
+use common::promised::{held, latency, seen};
 use common::{MS, S};
-use policy::slo::control::{Controller, Given, Held, Policy, PromiseSeen};
+use policy::slo::control::{
+    Auto, AutoOptions, Controller, Given, Held, Policy, PromiseSeen, DEVICE,
+};
 use policy::slo::{Counts, Tail};
 
 /// Requests a second of each promise.
@@ -140,4 +142,31 @@ fn six_promises_settle_at_the_same_badness() {
         (600, 40),
     ];
     settles(&six, 1.8);
+}
+
+/// Scans have three quarters of the rate that was promised to them, and gets a fifth of their time
+/// each: that all promises then aim at less does not mean that gets are late.
+#[test]
+fn auto_lets_more_out_while_a_promised_rate_is_missed_and_requests_are_in_time() {
+    let all = [held(0, Some(100), None, 80), held(1, None, Some(20.0), 1)];
+    let mut auto = Controller::Auto(Box::new(Auto::new(AutoOptions {
+        piece_bytes_max: 256 << 10,
+        ..AutoOptions::default()
+    })));
+    let mut step = |gets_ms: u64| {
+        let mut gets = latency(100, 0, gets_ms);
+        let mut tail = Tail::default();
+        tail.record_many(20 * MS, 100);
+        gets.after = [tail.clone(), tail];
+        let mut scans = latency(15, 0, 2_000);
+        (scans.occupied, scans.device) = ([0.0, 1.0], 0.5);
+        let mut seen = seen(S, vec![gets, scans]);
+        (seen.others_occupied, seen.others_bytes_per_s) = (1.0, 3e7);
+        auto.step(&all, &seen)
+    };
+    let first = step(20);
+    assert!(first.others[DEVICE].between);
+    let later = (0..30).map(|_| step(20)).last().expect("some");
+    assert!(later.promises[0].part < 1.0 && later.promises[1].part < 0.9);
+    assert!(!later.others[DEVICE].between, "{later:?}");
 }

@@ -88,6 +88,13 @@ impl Keeper {
         keeper.given = keeper.controller.step(&keeper.held, &seen);
         Some(keeper)
     }
+
+    /// Whether a tenant's work is other work to requests with due times: a promised rate gives it
+    /// none, as on a server.
+    fn is_other(&self, tenant: u32) -> bool {
+        let place = self.of_tenant.get(&tenant);
+        place.is_none_or(|place| self.held[*place].objective.latency.is_none())
+    }
 }
 
 /// What a tenant was set to have at the stages.
@@ -140,8 +147,10 @@ impl World<'_> {
         let Some(keeper) = &mut self.keeper else {
             return;
         };
-        let Some(place) = keeper.of_tenant.get(&tenant) else {
+        if keeper.is_other(tenant) {
             keeper.others_bytes += u64::from(op.bytes);
+        }
+        let Some(place) = keeper.of_tenant.get(&tenant) else {
             return;
         };
         let seen = &mut keeper.promised[*place].seen;
@@ -161,9 +170,11 @@ impl World<'_> {
             .filter(|wanted| now - turn.queued > wanted.at_most_ns)
             .map(|wanted| LateBy::of(turn, turn.queued, wanted.at_most_ns));
         seen.unhandled += u64::from(late_by == Some(LateBy::Handler));
-        let waited_ns = work.granted_at[DEVICE] - work.queued_at[DEVICE];
-        keeper.handled.0 += 1;
-        keeper.handled.1 += now - work.granted_at[HANDLERS] - waited_ns;
+        if latency.is_some() {
+            let waited_ns = work.granted_at[DEVICE] - work.queued_at[DEVICE];
+            keeper.handled.0 += 1;
+            keeper.handled.1 += now - work.granted_at[HANDLERS] - waited_ns;
+        }
     }
 
     /// A request of a tenant is answered.
@@ -240,13 +251,13 @@ impl World<'_> {
                 let part = |at: usize, whole: f64| is[at].saturating_sub(was[at]) as f64 / whole;
                 *keeper.charged.entry(*tenant).or_default() += is[2].saturating_sub(was[2]);
                 let occupied = [part(0, elapsed_ns as f64), part(1, all_ns)];
-                match keeper.of_tenant.get(tenant) {
-                    Some(place) => {
-                        let seen = &mut keeper.promised[*place].seen;
-                        seen.occupied = occupied.map(|part| part.min(1.0));
-                        seen.device = part(2, all_ns);
-                    }
-                    None => others_occupied = others_occupied.max(occupied[DEVICE]),
+                if let Some(place) = keeper.of_tenant.get(tenant) {
+                    let seen = &mut keeper.promised[*place].seen;
+                    seen.occupied = occupied.map(|part| part.min(1.0));
+                    seen.device = part(2, all_ns);
+                }
+                if keeper.is_other(*tenant) {
+                    others_occupied = others_occupied.max(occupied[DEVICE]);
                 }
             }
         }

@@ -230,9 +230,8 @@ impl Auto {
         if !self.asked {
             return; // Nobody asked, so nobody was late: that says nothing for more.
         }
-        // There is no more while promises give way.
-        let gives_way = |learnt: &Learnt| learnt.part > 0.0 && learnt.part < 1.0;
-        let kept = !self.learnt.iter().any(gives_way);
+        // There is no more while requests take longer than was promised, late or not.
+        let kept = !self.learnt.iter().any(Learnt::gives_way);
         self.lasted = self.lasted.saturating_add(1);
         if self.raised && self.lasted >= PROVEN {
             (self.raised, self.patience) = (false, PATIENCE);

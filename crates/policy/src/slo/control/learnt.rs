@@ -229,6 +229,16 @@ impl Learnt {
         })
     }
 
+    /// Whether less of its latency is aimed at than was promised, and it takes longer. Where a rate
+    /// is short all aim at less, which says nothing of who is in time.
+    pub(super) fn gives_way(&self) -> bool {
+        let keeps = |took: Took| took.ns <= took.promised_ns;
+        self.held.objective.latency.is_some()
+            && self.part > 0.0
+            && self.part < 1.0
+            && !self.took().is_some_and(keeps)
+    }
+
     /// What it lacked of the promised latency in an interval, weighted by importance; `None`: so
     /// few were answered that it cannot be told.
     pub(super) fn lacks_latency(&self, seen: &PromiseSeen) -> Option<f64> {
