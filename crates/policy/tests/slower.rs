@@ -66,9 +66,9 @@ impl Cluster {
                 .filter_map(level)
                 .min_by(|a, b| a.0.total_cmp(&b.0));
             let (level, node) = first.expect("whoever grows is somewhere");
-            for tenant in 0..TENANTS {
+            for (tenant, served) in served.iter_mut().enumerate() {
                 if self.takes(tenant, node) > 0.0 {
-                    served[tenant].get_or_insert(level);
+                    served.get_or_insert(level);
                 }
             }
         }
