@@ -258,7 +258,7 @@ def test_whether_a_promise_fits_is_said_before_it_is_made(start):
         assert said(*impossible)[0].startswith("taken, though it does not fit: it is impossible")
         assert server.says("a promise was made that does not fit")
         explained = [line.decode() for line in wire.ask("ENTREMET", "EXPLAIN", "web")]
-        assert any(line.startswith("the promise for put does not fit beside the others: ") for line in explained), explained
+        assert any(line.startswith("the promise for put is impossible, whatever else is promised: ") for line in explained), explained
         assert any(line.startswith(takes) for line in explained), explained
         said_too = subprocess.run([SERVER, "explain", "web", "--admin", f"127.0.0.1:{server.admin_port}"], capture_output=True, text=True, timeout=30, check=True)
         assert takes in said_too.stdout

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use policy::cost::device::Op;
 use policy::slo::admission::{
-    admit, stand, takes, Answer, Asked, Capacity, Demand, Drives, Remedy, Standing, Work,
+    admit, stand, takes, Answer, Asked, Capacity, Demand, Drives, Lack, Remedy, Standing, Work,
 };
 use policy::slo::control::AutoOptions;
 use policy::Durability;
@@ -82,6 +82,12 @@ impl Shared {
         };
         let asked: Vec<Asked> = parties.iter().map(|party| party.asked).collect();
         takes(&self.capacity(device), &asked, place, &[])
+    }
+
+    /// Why a promise would not fit if there were no other.
+    pub fn lack_alone(&self, party: &Party) -> Option<Lack> {
+        let device = self.options.disk.stage()?;
+        stand(&self.capacity(device), &[party.asked]).lacks[0]
     }
 
     /// Everything that was promised.

@@ -81,26 +81,28 @@ pub fn unfit(shared: &Shared, tenant: &Tenant, operator: bool) -> Vec<String> {
         if party.tenant != tenant.name {
             continue;
         }
-        let of = party.slo.of();
-        let Some(lack) = lack else {
+        let alone = || shared.lack_alone(party);
+        text.extend(left(party, lack.as_ref(), *kept, alone));
+        if lack.is_none() {
             if missed(tenant, &party.slo) {
-                let reckoned = reckoned(party);
+                let (of, reckoned) = (party.slo.of(), reckoned(party));
                 text.push(format!(
                     "the promise for {of} was missed and fits beside the others: {reckoned}"
                 ));
             }
             continue;
-        };
-        text.push(format!(
-            "the promise for {of} does not fit beside the others: {}; {:.0} % of it can be aimed at",
-            lacks(party, lack),
-            100.0 * kept
-        ));
+        }
         lacking += 1;
         if lacking <= REMEDIES_OF_MAX {
-            let mut remedies = shared.takes(&parties, place);
-            remedies.retain(|remedy| operator || !matches!(remedy, Remedy::Other { .. }));
-            text.push(takes(&parties, place, &remedies, disks(shared)));
+            let all = shared.takes(&parties, place);
+            let of_others = |remedy: &Remedy| matches!(remedy, Remedy::Other { .. });
+            let (others, mut remedies): (Vec<_>, Vec<_>) = all.into_iter().partition(of_others);
+            let untold = !others.is_empty() && !operator;
+            remedies.extend(others.into_iter().filter(|_| operator));
+            text.push(match remedies.is_empty() && untold {
+                true => format!("others would have to give up some of what they were promised for {} to be kept", party.slo.of()),
+                false => takes(&parties, place, &remedies, disks(shared)),
+            });
             text.push(reckoned(party));
         }
     }
@@ -110,6 +112,38 @@ pub fn unfit(shared: &Shared, tenant: &Tenant, operator: bool) -> Vec<String> {
         ));
     }
     text
+}
+
+/// What is left of a promise if not all are kept, for its `lack` or for what others lack, and what
+/// it would lack `alone`. `None`: all of it.
+fn left(
+    party: &Party,
+    lack: Option<&Lack>,
+    kept: f64,
+    alone: impl FnOnce() -> Option<Lack>,
+) -> Option<String> {
+    let of = party.slo.of();
+    let why = match lack {
+        Some(lack) => format!("does not fit beside the others: {}", lacks(party, lack)),
+        None if kept < 1.0 => "fits, and gives way since others do not".to_owned(),
+        None => return None,
+    };
+    if kept > 0.0 {
+        let percent = 100.0 * kept;
+        return Some(format!(
+            "the promise for {of} {why}; {percent:.0} % of it can be aimed at"
+        ));
+    }
+    Some(match alone() {
+        Some(lack) => format!(
+            "the promise for {of} is impossible, whatever else is promised: {}; it is given up",
+            lacks(party, &lack)
+        ),
+        None => format!(
+            "the promise for {of} {why}; less than a tenth of it would be left, so it is given up, \
+             though alone it would fit"
+        ),
+    })
 }
 
 /// In the last window that is over.
@@ -308,6 +342,35 @@ mod tests {
             slo,
             seen: true,
         }
+    }
+
+    #[test]
+    fn of_what_is_given_up_it_is_said_whether_it_is_impossible() {
+        let web = party("web", SloClass::Get, Some(1_500.0), 1_500.0);
+        let (late, alone) = (Lack::Late(0.5), Lack::Alone(40_000_000));
+        let said = |lack, kept, alone| left(&web, lack, kept, || alone);
+        assert_eq!(said(None, 1.0, None), None);
+        assert_eq!(
+            said(Some(&late), 0.4, None).as_deref(),
+            Some(
+                "the promise for get does not fit beside the others: 50.00 % of the requests would \
+                 be late, and 1.00 % may be; 40 % of it can be aimed at"
+            )
+        );
+        assert_eq!(
+            said(None, 0.0, None).as_deref(),
+            Some(
+                "the promise for get fits, and gives way since others do not; less than a tenth of \
+                 it would be left, so it is given up, though alone it would fit"
+            )
+        );
+        assert_eq!(
+            said(Some(&alone), 0.0, Some(alone)).as_deref(),
+            Some(
+                "the promise for get is impossible, whatever else is promised: 99 % of such \
+                 requests take up to 40.00 ms with nothing beside them; it is given up"
+            )
+        );
     }
 
     #[test]
