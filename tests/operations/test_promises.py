@@ -220,10 +220,11 @@ def test_it_is_told_where_late_requests_lost_their_time_and_behind_whom(start):
     assert nobody.returncode == 1 and 'there is no tenant named "wob"' in nobody.stderr
 
 
-def test_requests_that_no_core_has_read_are_late_before_they_are_answered(start):
+@pytest.mark.parametrize("contract", ["", 'contract = "100/s"\n'], ids=["no contract", "within one"])
+def test_requests_that_no_core_has_read_are_late_before_they_are_answered(start, contract):
     """They wait for their tenant's limit, for ten seconds."""
     limit = 'limit = { requests = "6/min", burst = "1ms", max_wait = "1min" }'
-    slow = Tenant("web", extra=limit + '\n[[tenant.slo]]\nclass = "get"\nlatency = { p = 99.0, at_most = "500ms", window = "1s" }\n')
+    slow = Tenant("web", extra=limit + '\n[[tenant.slo]]\nclass = "get"\nlatency = { p = 99.0, at_most = "500ms", window = "1s" }\n' + contract)
     server = start(tenants=(MASTER, slow))
     with server.wire(WEB, timeout=60) as wire:
         for _ in range(2):

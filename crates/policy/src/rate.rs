@@ -83,6 +83,13 @@ impl Tag {
         u64::try_from(behind / u128::from(self.unit)).unwrap_or(u64::MAX)
     }
 
+    /// Units that are paid for by `now`, if those of before a burst before `from` are lost.
+    pub(crate) fn units_between(&self, from: Nanos, now: Nanos) -> u64 {
+        let at = self.at.max(fixed(from).saturating_sub(self.burst));
+        let units = fixed(now).saturating_sub(at) / u128::from(self.unit);
+        u64::try_from(units).unwrap_or(u64::MAX)
+    }
+
     /// `units` are consumed; time unused longer than a burst ago is lost.
     pub(crate) fn take(&mut self, now: Nanos, units: u64) {
         let floor = fixed(now).saturating_sub(self.burst);

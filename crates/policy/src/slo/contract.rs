@@ -62,6 +62,13 @@ impl Contract {
         self.offered = self.offered.saturating_add(requests);
         within
     }
+
+    /// Whether one that came at `came` and waits at `now`, without having been offered, is within
+    /// it, if so many `others` that wait so are. Nothing is used up.
+    #[must_use]
+    pub fn has_room(&self, came: Nanos, others: u64, now: Nanos) -> bool {
+        !self.tag.ahead(came) && others <= self.tag.units_between(came, now)
+    }
 }
 
 #[cfg(test)]
@@ -103,6 +110,30 @@ mod tests {
         assert_eq!(contract.offer(S, 500), 101);
         assert_eq!(contract.offer(S, 1), 0);
         assert_eq!(contract.offer(S + S / 10, 500), 100);
+    }
+
+    /// Ten times as many as the contract come and are not read. Of those that are asked about first
+    /// a few too many take the room of those that come later.
+    #[test]
+    fn of_those_that_wait_as_many_are_within_as_will_be_when_they_are_offered() {
+        let mut contract = Contract::new(S, 100.0);
+        let before: u64 = (0..400).map(|at| contract.offer(S + at * S / 100, 1)).sum();
+        assert_eq!(before, 400);
+        let came = |at: u64| 5 * S + at * S / 1_000;
+        for backwards in [false, true] {
+            let mut within = 0;
+            for at in 0..3_000 {
+                let at = if backwards { 2_999 - at } else { at };
+                within += u64::from(contract.has_room(came(at), within, 8 * S));
+            }
+            assert!((280..=312).contains(&within), "{within} {backwards}");
+        }
+        assert!(
+            !contract.has_room(4 * S, 0, 8 * S),
+            "others were offered then"
+        );
+        let within: u64 = (0..3_000).map(|at| contract.offer(came(at), 1)).sum();
+        assert!((300..=312).contains(&within), "{within}");
     }
 
     #[test]

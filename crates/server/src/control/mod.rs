@@ -231,8 +231,8 @@ fn lines(tenant: &Tenant, since: Since) -> Vec<Line> {
 mod tests {
     use super::*;
     use crate::shared::tests::shared;
-    use crate::slo::{Elsewhere, Took};
-    use policy::slo::control::HANDLERS;
+    use crate::slo::{Elsewhere, Took, Unanswered};
+    use policy::slo::control::{Turn, DEVICE, HANDLERS};
     use settings::tenant::{Slo, SloClass};
     use stage::Clock;
 
@@ -373,6 +373,46 @@ mod tests {
         let meters = shared.tenants.get("web").expect("there").meters();
         let due_at = meters.all()[0].due_at(HANDLERS, S);
         assert!(due_at.is_some_and(|at| (S..S + 20_000_000).contains(&at)));
+        shared.engine.shutdown();
+    }
+
+    /// As at a start: for four seconds requests wait until their database is open, and then each
+    /// takes 10 ms.
+    #[test]
+    fn what_waited_for_its_database_to_open_teaches_nothing_about_the_stages() {
+        const MS: Nanos = 1_000_000;
+        let directory = tempfile::tempdir().expect("a folder");
+        let clock = stage::ManualClock::default();
+        let shared = begun(directory.path(), &clock);
+        promise(&shared, 100 * MS);
+        let mut steering = Steering::new(&shared);
+        let meters = shared.tenants.get("web").expect("there").meters();
+        let meter = &meters.all()[0];
+        let mut next = |waits| {
+            meter.waits(0, waits);
+            clock.advance(S);
+            steering.look(&shared);
+            (meter.due_at(DEVICE, 0), shared.last_control().why)
+        };
+        let first = next(Unanswered::default());
+        for waited_s in 1..=4 {
+            let mut waits = Unanswered::default();
+            waits.count(meter.objective(), waited_s * S, true);
+            assert_eq!(waits.overdue, 1, "it is late in its window");
+            assert_eq!(next(waits), first);
+        }
+        let turn = |after_ms| {
+            let at = 4 * S + after_ms * MS;
+            let (queued, granted) = (at, at);
+            Some(Turn { queued, granted })
+        };
+        let took = Took {
+            latency_ns: 4 * S + 10 * MS,
+            turns: [turn(0), turn(1)],
+            ..Took::default()
+        };
+        assert_eq!(meter.answered(0, &took, 64), 64);
+        assert_eq!(next(Unanswered::default()), first);
         shared.engine.shutdown();
     }
 }

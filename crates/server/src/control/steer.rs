@@ -12,6 +12,7 @@ use policy::slo::control::{
     are_those_of, Auto, AutoOptions, Cake, CakeOptions, Controller, Given, Held, Policy,
     PromiseSeen, Restart, Seen, ShareGiven, DEVICE, HANDLERS, STAGES,
 };
+use policy::slo::Counts;
 use policy::words::Words;
 use policy::{Nanos, PrincipalId};
 use stage::LaneId;
@@ -231,15 +232,19 @@ impl Promise {
         let mut last = self.meter.steered.lock();
         let counts = now.since(&last);
         *last = now;
+        let waiting = reading.unanswered.at_stages;
         PromiseSeen {
-            counts,
+            counts: Counts {
+                overdue: waiting.overdue,
+                ..counts
+            },
             held: at_stages.held,
             unhandled: at_stages.unhandled,
             latencies: at_stages.latencies,
             after: at_stages.after,
             occupied: at_stages.waited_ns.map(|ns| (ns as f64 / elapsed).min(1.0)),
             device: (charged_ns / elapsed).min(1.0),
-            waiting_ns: reading.unanswered.longest_ns,
+            waiting_ns: waiting.longest_ns,
         }
     }
 }

@@ -9,7 +9,7 @@ use stage::{LaneAllocation, Terms};
 use telemetry::{Class, Part, Recorder, Request, TimeParts};
 
 use super::RESOURCES;
-use crate::connection::{Begun, Connection, Tally};
+use crate::connection::{Begun, Connection, Parked, Tally};
 use crate::slo::{Meter, Meters, Took, Unanswered};
 use crate::tenants::Tenant;
 
@@ -39,8 +39,8 @@ struct Counted {
     recorder: Recorder,
     /// What it was promised.
     meters: Arc<Meters>,
-    /// Of each of them, what waits, while that is counted.
-    unanswered: Vec<Unanswered>,
+    /// Of each of them, what waits, and how many of these have not begun, while that is counted.
+    unanswered: Vec<(Unanswered, u64)>,
     /// How far behind a replica may be that it reads from.
     may_lag_ns: Option<Nanos>,
     /// It may run scripts at an engine.
@@ -69,7 +69,7 @@ impl Principals {
             self.counted[index] = recorder.map(|recorder| Counted {
                 name: tenant.name.clone(),
                 recorder,
-                unanswered: vec![Unanswered::default(); tenant.meters().all().len()],
+                unanswered: vec![<_>::default(); tenant.meters().all().len()],
                 meters: tenant.meters(),
                 may_lag_ns: tenant.may_lag_ns(),
                 scripts: tenant.may_script(),
@@ -86,7 +86,7 @@ impl Principals {
         counted.may_lag_ns = tenant.may_lag_ns();
         counted.scripts = tenant.may_script();
         let before = std::mem::replace(&mut counted.meters, tenant.meters());
-        counted.unanswered = vec![Unanswered::default(); counted.meters.all().len()];
+        counted.unanswered = vec![<_>::default(); counted.meters.all().len()];
         before.workloads != counted.meters.workloads
     }
 
@@ -172,14 +172,20 @@ impl Principals {
         };
         let places = counted.meters.places(connection.lane, class);
         for (number, place) in places.iter().map(|place| usize::from(*place)).enumerate() {
-            let objective = counted.meters.all()[place].objective();
+            let (meter, came) = (&counted.meters.all()[place], connection.tally.since);
+            let (unanswered, unbegun) = &mut counted.unanswered[place];
             let within = match &connection.tally.begun {
                 Some(begun) if begun.class == class => begun.within.get(number) == Some(&true),
-                _ => objective.contract_per_s.is_none(),
+                _ => {
+                    let within = meter.has_room(came, *unbegun, now);
+                    *unbegun += u64::from(within);
+                    within
+                }
             };
             if within {
-                let waited_ns = now.saturating_sub(connection.tally.since);
-                counted.unanswered[place].count(objective, waited_ns);
+                let waited_ns = now.saturating_sub(came);
+                let opening = matches!(connection.parked, Some(Parked::Opening));
+                unanswered.count(meter.objective(), waited_ns, opening);
             }
         }
     }
@@ -189,7 +195,8 @@ impl Principals {
         for counted in self.counted.iter_mut().flatten() {
             let meters = counted.meters.all().iter();
             for (meter, unanswered) in meters.zip(&mut counted.unanswered) {
-                meter.waits(self.core, std::mem::take(unanswered));
+                let (unanswered, _) = std::mem::take(unanswered);
+                meter.waits(self.core, unanswered);
             }
         }
     }

@@ -175,7 +175,7 @@ mod tests {
         let mut close = |now, waited_ns: Option<Nanos>| {
             let mut waits = Unanswered::default();
             if let Some(waited_ns) = waited_ns {
-                waits.count(meter.objective(), waited_ns);
+                waits.count(meter.objective(), waited_ns, false);
             }
             meter.waits(1, waits);
             record.close(meter.objective(), meter.read(), now, now / S);
@@ -193,7 +193,7 @@ mod tests {
         };
         let rate = Meter::new(slo, 1, S);
         let mut waits = Unanswered::default();
-        waits.count(rate.objective(), 60 * S);
+        waits.count(rate.objective(), 60 * S, false);
         rate.waits(0, waits);
         let window = rate
             .record

@@ -135,6 +135,8 @@ struct Request {
     refused: bool,
     /// It came beyond its tenant's contract.
     beyond: bool,
+    /// It was late by what was before the handlers.
+    held: bool,
 }
 
 /// An operation of a request.

@@ -2,7 +2,7 @@
 //! ships, asked each interval.
 
 use super::disk::Work;
-use super::{Copied, Event, World};
+use super::{Copied, Event, Request, World};
 use crate::outcome::Window;
 use crate::spec::Spec;
 use policy::dispatch::{Allocation, LaneId};
@@ -158,6 +158,18 @@ impl World<'_> {
             queued: work.queued_at[stage],
             granted: work.granted_at[stage],
         });
+        let request = &mut self.requests[op.request as usize];
+        let came_at = request.sent_at + self.spec.cluster.one_way_ns;
+        let (turn, latency) = (turns[HANDLERS], keeper.held[*place].objective.latency);
+        let late_by = latency
+            .filter(|wanted| now - came_at > wanted.at_most_ns)
+            .map(|wanted| LateBy::of(turn, came_at, wanted.at_most_ns));
+        if late_by == Some(LateBy::Entry) {
+            // The node stood still.
+            request.held = true;
+            seen.held += 1;
+            return;
+        }
         let due_at = [HANDLERS, DEVICE].map(|stage| Some(work.due_at?[stage]));
         let after = after(&turns.map(Some), &due_at, now);
         for (tail, after) in seen.after.iter_mut().zip(after) {
@@ -165,10 +177,6 @@ impl World<'_> {
                 tail.record(after);
             }
         }
-        let (turn, latency) = (turns[HANDLERS], keeper.held[*place].objective.latency);
-        let late_by = latency
-            .filter(|wanted| now - turn.queued > wanted.at_most_ns)
-            .map(|wanted| LateBy::of(turn, turn.queued, wanted.at_most_ns));
         seen.unhandled += u64::from(late_by == Some(LateBy::Handler));
         if latency.is_some() {
             let waited_ns = work.granted_at[DEVICE] - work.queued_at[DEVICE];
@@ -178,7 +186,7 @@ impl World<'_> {
     }
 
     /// A request of a tenant is answered.
-    pub(super) fn note_answer(&mut self, tenant: u32, latency_ns: Nanos, beyond: bool) {
+    pub(super) fn note_answer(&mut self, tenant: u32, latency_ns: Nanos, of: &Request) {
         let (now, warm_up_ns) = (self.agenda.now(), self.spec.warm_up_ns);
         let Some(keeper) = &mut self.keeper else {
             return;
@@ -197,18 +205,18 @@ impl World<'_> {
             .latency
             .is_some_and(|wanted| latency_ns > wanted.at_most_ns);
         let mut counts = Counts::default();
-        match beyond {
+        match of.beyond {
             true => (counts.beyond, counts.beyond_late) = (1, u64::from(late)),
             false => (counts.requests, counts.late) = (1, u64::from(late)),
         }
         counts.under_way_ns = latency_ns;
         promised.seen.counts.add(&counts);
-        if !beyond {
+        if !of.beyond && !of.held {
             promised.seen.latencies.record(latency_ns);
         }
         if now >= warm_up_ns {
             promised.window.counts.add(&counts);
-            if !beyond {
+            if !of.beyond {
                 promised.window_latencies_ns.push(latency_ns);
             }
         }

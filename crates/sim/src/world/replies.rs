@@ -85,7 +85,7 @@ impl World<'_> {
         let warm_up_ns = self.spec.warm_up_ns;
         self.quotas.ended(tenant, stream.quota, now, warm_up_ns);
         if !done.refused {
-            self.note_answer(tenant, latency_ns, done.beyond);
+            self.note_answer(tenant, latency_ns, &done);
         }
         if let Arrivals::Closed { .. } = stream.arrivals {
             let (stream, router) = (done.stream, done.router);

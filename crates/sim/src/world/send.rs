@@ -97,6 +97,7 @@ impl World<'_> {
             operations: drawn.len() as u32,
             refused: false,
             beyond: false,
+            held: false,
         }) as u32;
         self.tag_opsets(router, &drawn);
         if self.spec.routing.selection == Selection::Oracle {

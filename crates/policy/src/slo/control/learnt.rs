@@ -159,7 +159,8 @@ impl Learnt {
             return 1.0;
         };
         let late = seen.latencies.longer_than(aimed_ns as Nanos);
-        (late / seen.counts.late.max(1) as f64).min(1.0)
+        let all = seen.counts.late.saturating_sub(seen.held);
+        (late / all.max(1) as f64).min(1.0)
     }
 
     /// The latency that is aimed at, ns.

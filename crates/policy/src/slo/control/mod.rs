@@ -116,19 +116,20 @@ pub struct PromiseSeen {
     pub held: u64,
     /// And those that were so by [`LateBy::Handler`].
     pub unhandled: u64,
-    /// Latencies of requests in contract.
+    /// Latencies of requests in contract, without those that were held.
     pub latencies: Tail,
-    /// Of requests in contract that were answered, what a margin must allow for. At the handlers:
-    /// from the turn, or from when it was due if that was before, to the end, less what was waited
-    /// at the device before it was due there. At the device: how long after it was due there it
-    /// ended, 0 for what ended before.
+    /// Of the same requests, what a margin must allow for. At the handlers: from the turn, or from
+    /// when it was due if that was before, to the end, less what was waited at the device before it
+    /// was due there. At the device: how long after it was due there it ended, 0 for what ended
+    /// before.
     pub after: [Tail; STAGES],
     /// By stage: the part of the interval in which it had something queued, 0 to 1.
     pub occupied: [f64; STAGES],
     /// What its requests were charged at the device, as a part of the device's time, 0 to 1.
     pub device: f64,
     /// How long the request has waited that waits longest, of those in contract that are not
-    /// answered yet, ns; 0: none waits.
+    /// answered yet and whose database is not being opened, ns; 0: none waits. `counts` has the
+    /// same of them.
     pub waiting_ns: Nanos,
 }
 
