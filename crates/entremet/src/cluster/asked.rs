@@ -88,10 +88,9 @@ impl Asked {
     }
 }
 
-/// All slots, each at the place of its node, with what they are asked for, where nodes that were
-/// emptied serve none.
-pub fn partitions(asked: &Asked, ids: &[&str], leaving: &BTreeSet<String>) -> Vec<Partition<1>> {
-    let nodes = asked.nodes(ids, leaving);
+/// All slots, each at the place of its node, with what they are asked for of what these `nodes` can
+/// serve.
+pub fn partitions(asked: &Asked, nodes: &[Node<1>]) -> Vec<Partition<1>> {
     let whole: u64 = nodes.iter().map(|node| node.capacity[0]).sum();
     let asking: Vec<Asking> = asked.tenants.values().cloned().collect();
     let (of_node, count) = (OF_NODE as f64, usize::from(SLOTS));

@@ -114,8 +114,8 @@ impl Decider {
             .collect();
         let mut asked = asked(scene.views, scene.told, scene.uses, scene.prices, &ids)?;
         self.divide(scene, &mut asked);
-        let mut partitions = partitions(&asked, &ids, scene.leaving);
         let nodes = asked.nodes(&ids, scene.leaving);
+        let mut partitions = partitions(&asked, &nodes);
         let mut bytes = vec![0; SLOTS.into()];
         for (slot, size) in scene.bytes {
             bytes[usize::from(*slot)] = *size;

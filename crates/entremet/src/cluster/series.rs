@@ -64,7 +64,7 @@ pub fn asked(
     let (told, prices) = (figures.told(), figures.prices(views));
     match told.and_then(|told| asked::asked(views, &told, &uses, &prices, &ids)) {
         Ok(asked) => {
-            let all = partitions(&asked, &ids, leaving);
+            let all = partitions(&asked, &asked.nodes(&ids, leaving));
             Ok(all.iter().map(|partition| partition.demand[0]).collect())
         }
         Err(why) => {
