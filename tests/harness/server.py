@@ -26,8 +26,8 @@ from harness.waiting import eventually
 
 # Entremet says "entremet is ready: …", Redis "Ready to accept connections".
 READY = re.compile(rb"is ready|Ready to accept")
-START_TIMEOUT_S = 30
-STOP_TIMEOUT_S = 20
+START_TIMEOUT_S = 60
+STOP_TIMEOUT_S = 60
 
 
 @dataclass(frozen=True)

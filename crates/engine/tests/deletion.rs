@@ -3,7 +3,7 @@
 mod common;
 
 use bytes::Bytes;
-use common::{commit, engine_options, run};
+use common::{close, commit, engine_options, run};
 use engine::{
     Access, Allotments, Database, Engine, Entry, Header, Keys, Keyspace, KeyspaceOptions, Kind,
     Object, Outcome, Stop, Sync, Table, PIECE_BYTES,
@@ -18,13 +18,6 @@ fn open(folder: &Path) -> (Arc<Engine>, Arc<Keyspace>) {
     let options = KeyspaceOptions::new(Sync::EverySecond, Allotments::objects(1 << 20));
     let keyspace = engine.keyspace("t", options).expect("a keyspace");
     (engine, keyspace)
-}
-
-/// A committer may be about to let go of the database.
-fn close_db(keyspace: &Keyspace) {
-    while !keyspace.close() {
-        std::thread::yield_now();
-    }
 }
 
 fn put(access: &mut Access, header: Header) -> Result<(), Stop> {
@@ -80,14 +73,14 @@ fn files(folder: &Path) -> (String, u64) {
 fn ranges_deleted(
     fill: impl Fn(&mut Access) -> Result<(), Stop>,
     forget: impl Fn(&mut Access) -> Result<(), Stop>,
-    close: bool,
+    closes: bool,
 ) -> u64 {
     let folder = tempfile::tempdir().unwrap();
     let (engine, keyspace) = open(folder.path());
     for _ in 0..3 {
         commit(&keyspace, &[K], &fill).unwrap();
-        if close {
-            close_db(&keyspace);
+        if closes {
+            close(&keyspace);
         }
         commit(&keyspace, &[K], &forget).unwrap();
         commit(&keyspace, &[K], |access| access.delete(K)).unwrap();
@@ -194,7 +187,7 @@ fn names_that_are_not_in_memory_are_read_on_a_handler() {
     let in_memory = keyspace.try_run(&keys, 1, &mut |access| fill(access, Kind::Hash, 41, 1_000));
     assert!(matches!(in_memory, Outcome::Done { .. }));
     keyspace.kick();
-    close_db(&keyspace);
+    close(&keyspace);
     // Only the object is read; most of the fields lie in other blocks.
     run(&keyspace, &keys, 1, |access| access.get(K)).unwrap();
     let outcome = keyspace.try_run(&keys, 1, &mut |access| access.delete(K));

@@ -3,7 +3,7 @@
 mod common;
 
 use bytes::Bytes;
-use common::{commit, engine, get, run, set, small};
+use common::{close, commit, engine, get, run, set, small};
 use engine::device::{Activity, DeviceHook, DeviceIo, DeviceStage, Ended, Fault, Op};
 use engine::{
     Access, Database, EngineError, Entry, Header, Keys, Keyspace, Kind, Object, Site, Stop, Sync,
@@ -40,7 +40,7 @@ fn due_keys_go_in_portions_and_the_next_time_is_told() {
     assert_eq!(first.next_due_ms, Some(120));
     // The walk does not wait until the database is open again.
     keyspace.wait_commit(keyspace.last_seq()).unwrap();
-    assert!(keyspace.close());
+    close(&keyspace);
     assert!(get(&keyspace, b"d").unwrap().is_some());
     let second = keyspace.expire_some(200, 2).unwrap();
     assert_eq!((second.deleted, second.next_due_ms), (1, Some(500)));
@@ -62,7 +62,7 @@ fn a_stale_index_entry_expires_nothing() {
         commit(&keyspace, &[key], timed(key, 100)).unwrap();
     }
     // The old entries are in no memory now, and are not read.
-    assert!(keyspace.close());
+    close(&keyspace);
     commit(&keyspace, &[b"later"], timed(b"later", 900)).unwrap();
     set(&keyspace, b"never", b"v").unwrap();
     let expired = keyspace.expire_some(500, 10).unwrap();

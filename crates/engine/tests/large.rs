@@ -3,7 +3,7 @@
 mod common;
 
 use bytes::Bytes;
-use common::{commit, engine, engine_options, get, run, small};
+use common::{close, commit, engine, engine_options, get, run, small};
 use engine::device::{DeviceHook, DeviceIo, DeviceStage, Ended, FileKind, Op};
 use engine::{
     Access, Allotments, Database, Engine, EngineError, Entry, Keys, KeyspaceOptions, Kind, Object,
@@ -89,7 +89,7 @@ fn a_large_field_is_read_by_one_at_a_time() {
     })
     .unwrap();
     // The log becomes a file when the database opens again.
-    assert!(keyspace.close());
+    close(&keyspace);
     assert!(get(&keyspace, b"other").unwrap().is_none());
     let len = |access: &mut Access| {
         let field = access.record(Table::Field, id, b"f")?;

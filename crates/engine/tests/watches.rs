@@ -3,7 +3,7 @@
 mod common;
 
 use bytes::Bytes;
-use common::{commit, engine, engine_options, get, run, set, small};
+use common::{close, commit, engine, engine_options, get, run, set, small};
 use engine::{Database, Engine, Entry, Keys, Keyspace, Outcome, Stop, Sync, Watch};
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,7 +62,7 @@ fn watches_see_what_changes_their_key() {
     assert!(wiped.dirty() && !absent.dirty() && !other.dirty());
     // Nor does memory know any more that there was no such key.
     keyspace.wait_commit(keyspace.last_seq()).unwrap();
-    assert!(keyspace.close());
+    close(&keyspace);
     run(&keyspace, &Keys::All, 1, |access| access.clear()).unwrap();
     assert!(!absent.dirty() && !other.dirty());
     let timed = |access: &mut engine::Access| {
@@ -81,7 +81,7 @@ fn watches_see_what_changes_their_key() {
     assert!(!expired.dirty_at(200), "was expired already");
     // What memory does not know is read first.
     keyspace.wait_commit(keyspace.last_seq()).unwrap();
-    assert!(keyspace.close());
+    close(&keyspace);
     assert!(watch(&keyspace, b"e", 50).dirty_at(100));
     engine.shutdown();
 }
@@ -142,7 +142,7 @@ fn a_watch_of_keys_of_which_memory_knows_only_the_first_goes_on_and_looks_at_the
     for key in keys {
         set(&keyspace, key, b"v").unwrap();
     }
-    assert!(keyspace.close());
+    close(&keyspace);
     get(&keyspace, b"known").unwrap();
     let mut both = |access: &mut engine::Access| access.watch(keys.into_iter());
     let in_memory = keyspace.try_run(&Keys::In(Database::FIRST, &keys), 1, &mut both);

@@ -11,7 +11,7 @@ use policy::generator::Generator;
 use std::path::Path;
 use std::sync::mpsc::channel;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Lets every I/O pass, so that all that these tests do is done through the hook too.
 struct Pass;
@@ -59,6 +59,16 @@ pub fn engine_options(directory: &Path) -> EngineOptions {
     options.tick = Duration::from_millis(20);
     options.idle_close = None;
     options
+}
+
+/// Closes the database, which may be in use for a moment: syncs and upkeep have threads of their
+/// own.
+pub fn close(keyspace: &Keyspace) {
+    let until = Instant::now() + Duration::from_secs(60);
+    while !keyspace.close() {
+        assert!(Instant::now() < until, "it is in use all the time");
+        std::thread::yield_now();
+    }
 }
 
 /// Runs a command through whatever phases it needs, as a server does, blocking this thread.
