@@ -17,8 +17,8 @@ use std::thread::{current, panicking, sleep, Builder};
 use std::time::Duration;
 
 /// How long the report may take: a terminal or a pipe that nobody reads must not keep what is half
-/// dead alive.
-const REPORT_MAX: Duration = Duration::from_secs(2);
+/// dead alive. To find the lines of a large program takes seconds where the processors are busy.
+const REPORT_MAX: Duration = Duration::from_secs(10);
 
 /// A panic of any thread ends the process from now on, after `say` has told the reason: the thread,
 /// and what happened where. It ends before anything is unwound, so that what the thread holds stays
