@@ -31,7 +31,7 @@ pub use input::Input;
 pub use outstanding::{Alone, Early, Outstanding};
 pub use pushes::{Asks, Pushes};
 pub use ready::{Finished, Ready};
-pub use tally::{Begun, Tally, Wait};
+pub use tally::{Tally, Wait};
 pub use watching::{State as WatchState, WatchLink, Watching};
 
 /// What a connection holds without being charged for it: that is planned for with the number of

@@ -29,6 +29,10 @@ pub struct Begun {
     pub class: Class,
     /// Whether it is within the contracts of its promises.
     pub within: Within,
+    /// When it must have its turn at each stage.
+    pub due_at: [Option<Nanos>; STAGES],
+    /// So far it has waited for its database to open, and for nothing else.
+    pub opening: bool,
 }
 
 /// A wait for a turn.
@@ -104,6 +108,30 @@ impl Tally {
         self.parts[Part::Together] = free_at - self.since;
         self.parts[Part::Arrival] = now - free_at;
         self.until = now;
+    }
+
+    /// A request of a class begins, or `opening` its database does, before it can: when it must
+    /// have its turns. `settle` tells that of one that came then, and uses its contracts up; once,
+    /// so that one which waited for its database keeps what it was given.
+    pub fn settle(
+        &mut self,
+        class: Class,
+        opening: bool,
+        settle: impl FnOnce(Nanos) -> (Within, [Option<Nanos>; STAGES]),
+    ) -> [Option<Nanos>; STAGES] {
+        let before = self.begun.take();
+        let opened = before.filter(|begun| begun.opening && begun.class == class);
+        let (within, due_at) = match opened {
+            Some(begun) => (begun.within, begun.due_at),
+            None => settle(self.since),
+        };
+        self.begun = Some(Begun {
+            class,
+            within,
+            due_at,
+            opening,
+        });
+        due_at
     }
 
     /// What they waited for until now was nobody's here: their time begins.
@@ -263,6 +291,32 @@ mod tests {
         tally.begin(120, 170);
         let parts = [(Part::Arrival, 20), (Part::Together, 30)];
         assert_eq!(nonzero(tally.parts()), parts);
+    }
+
+    #[test]
+    fn a_request_whose_database_opens_uses_its_contract_once() {
+        let mut tally = Tally::default();
+        tally.begin(100, 100);
+        let (mut left, due_at) = (2, [Some(300), Some(400)]);
+        let mut settle = |tally: &mut Tally, class, opening| {
+            tally.settle(class, opening, |came| {
+                assert_eq!(came, 100);
+                left -= 1;
+                match left {
+                    0.. => (Within::from_slice(&[true]), due_at),
+                    _ => (Within::from_slice(&[false]), [None; STAGES]),
+                }
+            })
+        };
+        assert_eq!(settle(&mut tally, Class::Get, true), due_at);
+        // It was closed again before its turn came.
+        assert_eq!(settle(&mut tally, Class::Get, true), due_at);
+        assert_eq!(settle(&mut tally, Class::Get, false), due_at);
+        assert!(tally.begun.as_ref().is_some_and(|begun| begun.within[0]));
+        // Those behind it are others.
+        assert_eq!(settle(&mut tally, Class::Get, false), due_at);
+        assert_eq!(settle(&mut tally, Class::Get, false), [None; STAGES]);
+        assert!(tally.begun.as_ref().is_some_and(|begun| !begun.within[0]));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use stage::{LaneAllocation, Terms};
 use telemetry::{Class, Part, Recorder, Request, TimeParts};
 
 use super::RESOURCES;
-use crate::connection::{Begun, Connection, Parked, Tally};
+use crate::connection::{Connection, Parked, Tally};
 use crate::slo::{Meter, Meters, Took, Unanswered};
 use crate::tenants::Tenant;
 
@@ -134,11 +134,13 @@ impl Principals {
         let Some(Some(counted)) = self.counted.get(connection.tenant.id.index()) else {
             return [None; STAGES];
         };
-        let (lane, came) = (connection.lane, connection.tally.since);
-        let within = counted.meters.begin(lane, class, came);
-        let due_at = counted.meters.due_at((lane, class), &within, came);
-        connection.tally.begun = Some(Begun { class, within });
-        due_at
+        let opening = matches!(connection.parked, Some(Parked::Opening));
+        let lane = connection.lane;
+        connection.tally.settle(class, opening, |came| {
+            let within = counted.meters.begin(lane, class, came);
+            let due_at = counted.meters.due_at((lane, class), &within, came);
+            (within, due_at)
+        })
     }
 
     /// A request of a class begins before an engine: whether it is reserved, and goes before
