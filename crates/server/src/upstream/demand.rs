@@ -23,11 +23,11 @@ pub type Took = HashMap<(PrincipalId, u16), Nanos>;
 
 /// What all cores have counted since it was last told.
 #[derive(Default)]
-pub struct Counted(Mutex<Told>);
+pub struct Counted(Mutex<Charged>);
 
-/// What was counted.
+/// What nodes did, as it was charged.
 #[derive(Default)]
-pub struct Told {
+pub struct Charged {
     /// Time of nodes.
     pub took: Took,
     /// What was charged a known price, ns, and what it weighs.
@@ -50,7 +50,7 @@ impl Counted {
     }
 
     /// Takes it away.
-    pub fn take(&self) -> Told {
+    pub fn take(&self) -> Charged {
         std::mem::take(&mut *self.0.lock())
     }
 }
@@ -83,8 +83,8 @@ impl Asked {
     }
 
     /// What to tell of these tenants, whose requests took so much since the last time.
-    pub fn tell(&mut self, seen: &[Seen], counted: Told, now: Nanos) -> String {
-        let Told { mut took, priced } = counted;
+    pub fn tell(&mut self, seen: &[Seen], counted: Charged, now: Nanos) -> String {
+        let Charged { mut took, priced } = counted;
         for (mean, newest) in self.priced.iter_mut().zip(priced) {
             *mean += (newest - *mean) * NEWEST;
         }
@@ -189,7 +189,7 @@ mod tests {
     fn counted(
         took: impl Iterator<Item = ((PrincipalId, u16), Nanos)>,
         price: Option<f64>,
-    ) -> Told {
+    ) -> Charged {
         let counted = Counted::default();
         counted.add(&mut took.collect(), price);
         counted.take()
