@@ -205,33 +205,34 @@ proptest! {
         // node's.
         let fronts: Vec<Peer> = (0..3).map(|number| peer(number, None)).collect();
         let topology = topology(2);
-        let view = |me: usize, until: u64| {
-            let (mut at, mut seen): (u64, Option<(Homes, [usize; 2])>) = (0, None);
+        let reads = |me: usize| {
+            let (mut at, mut known): (u64, Option<[usize; 2]>) = (0, None);
+            let mut reads: Vec<(u64, Arc<Homes>)> = Vec::new();
             for gap in &gaps[me] {
-                if at + gap > until {
-                    break;
-                }
                 at += gap;
                 let now = homes_at(at).map(|(_, home)| home);
-                if seen.as_ref().is_none_or(|(_, known)| *known != now) {
+                let before = reads.last().map(|(_, homes)| Arc::clone(homes));
+                let seen = before.clone().filter(|_| known == Some(now)).or_else(|| {
                     let mut list = fronts.clone();
                     for (node, home) in now.into_iter().enumerate() {
                         list[home].node = Some(format!("n:{node}"));
                     }
                     let (topology, me) = (Arc::clone(&topology), &fronts[me].id);
-                    let homes = Homes::new(&list, topology, me, false, at * 1_000_000);
-                    seen = homes.map(|homes| match &seen {
-                        Some((before, _)) => (homes.after(before), now),
-                        None => (homes, now),
-                    });
-                }
+                    let homes = Homes::new(&list, topology, me, false, at * 1_000_000)?;
+                    Some(Arc::new(match &before {
+                        Some(before) => homes.after(before),
+                        None => homes,
+                    }))
+                });
+                known = Some(now);
+                reads.extend(seen.map(|homes| (at, homes)));
             }
-            (seen, at)
+            reads
         };
+        let reads = [0, 1, 2].map(reads);
         for ms in (0..30_000).step_by(250) {
             let sends = |me: usize| {
-                let (seen, read_at) = view(me, ms);
-                let (homes, _) = seen?;
+                let (read_at, homes) = reads[me].iter().rfind(|(at, _)| *at <= ms)?;
                 let agreed = homes.agreed(0, read_at * 1_000_000, ms * 1_000_000);
                 let to = homes.elsewhere(0).filter(|_| agreed)?;
                 fronts.iter().position(|front| front.id == to.id)
