@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.resp import ServerError
+from harness.resp import ServerError, encode
 from harness.server import ALPHA, BETA
 from harness.waiting import eventually
 
@@ -87,6 +87,23 @@ def test_a_tenant_sees_and_resets_its_own_counts_only(server):
         beta.ask("CONFIG", "RESETSTAT")
         assert calls(alpha, "setrange") == (1, 0, 0)
         assert calls(beta, "hget") is None
+
+
+@pytest.mark.ours
+def test_a_pipeline_is_counted_for_who_it_is_of(server):
+    """Many calls of one command are counted together, and for nobody who comes later in the same bytes."""
+    with server.wire(ALPHA) as wire, server.wire(BETA) as beta:
+        for tenant in (wire, beta):
+            tenant.ask("CONFIG", "RESETSTAT")
+            tenant.ask("HSET", "info:h", "f", "v")
+        words = [["GET", "info:none"]] * 3 + [["GET", "info:h"], ["GET", "info:none"], ["INFO", "commandstats"]]
+        words += [["AUTH", ALPHA.name, ALPHA.password], ["AUTH", BETA.name, BETA.password], ["GET", "info:none"], ["GET", "info:none"]]
+        wire.raw(b"".join(encode(*each) for each in words))
+        replies = [wire.read() for _ in words]
+        assert b"cmdstat_get:calls=5," in replies[5] and b"failed_calls=1" in replies[5]
+        assert calls(beta, "get") == (2, 0, 0)
+        with server.wire(ALPHA) as alpha:
+            assert calls(alpha, "get") == (5, 0, 1)
 
 
 def test_commandstats_are_shown_to_who_asks(server):
