@@ -76,7 +76,7 @@ test-browser: ## The dashboard in a headless Chromium
 	@tools/test.sh browser
 
 test-front: ## Before a redis-server, and Valkey where there is one
-	@tools/test.sh front cluster
+	@tools/test.sh front cluster moves schedules
 
 valkey: ## Build Valkey from a SOURCE archive, for test-front
 	@SOURCE="$(SOURCE)" tools/valkey.sh
@@ -93,9 +93,9 @@ test-experiments: ## Every experiment in its short form
 soak: ## Crash tests, random sessions, sequences and schedules, and fuzzing for hours instead of minutes
 	@ENTREMET_KILL_ROUNDS=1000 ENTREMET_SEQUENCES=1000 ENTREMET_SCHEDULES=1000 ENTREMET_SEED=$$RANDOM FUZZ_SECONDS=3600 ENTREMET_SESSION_SECONDS=7200 \
 		ENTREMET_HOSTILE_WORDS=1000000 ENTREMET_HOSTILE_BYTES=134217728 ENTREMET_HOSTILE_MEMBERS=1000000 ENTREMET_HOSTILE_MEMORY=1 \
-		ENTREMET_SUITE_TIMEOUT_S=7200 PYTEST_ARGS=--timeout=9000 tools/test.sh crash sessions cluster conformance fuzz
+		ENTREMET_SUITE_TIMEOUT_S=7200 PYTEST_ARGS=--timeout=9000 tools/test.sh crash sessions cluster moves schedules conformance fuzz
 
-fuzz: ## Fuzz the RESP parser (FUZZ_SECONDS=120)
+fuzz: ## Fuzz the RESP parser (FUZZ_SECONDS=60)
 	@tools/fuzz.sh
 
 bench: ## Every benchmark, each with its baseline beside it

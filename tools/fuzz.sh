@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fuzzes the RESP codec for FUZZ_SECONDS (120). New inputs that reach new code are kept in the build
+# Fuzzes the RESP codec for FUZZ_SECONDS (60). New inputs that reach new code are kept in the build
 # cache; an input that breaks something is left there too, and its path is printed.
 #
 # libFuzzer works with a stable compiler: its instrumentation is an ordinary LLVM pass. Only
@@ -7,7 +7,7 @@
 # shellcheck source=tools/lib.sh
 source "$(dirname "$0")/lib.sh"
 
-seconds=${FUZZ_SECONDS:-120}
+seconds=${FUZZ_SECONDS:-60}
 corpus=$BUILD/fuzz/corpus
 crashes=$BUILD/fuzz/crashes
 # A target directory of its own: these flags would otherwise take turns with everybody else's.

@@ -5,32 +5,32 @@
 #
 #   ENTREMET_SERVER        another server to test (a redis-server proves the harness)
 #   ENTREMET_KILL_ROUNDS   rounds of kill -9 (50)          ENTREMET_SEED   of random tests (1)
-#   FUZZ_SECONDS           fuzzing the parser (120)        PYTEST_ARGS     further arguments, such as "-k disk -x"
+#   FUZZ_SECONDS           fuzzing the parser (60)         PYTEST_ARGS     further arguments, such as "-k disk -x"
 #   ENTREMET_SESSION_SECONDS   fuzzing whole sessions (40)
 #   ENTREMET_SCHEDULES     random schedules before a cluster (200)
 # shellcheck source=tools/lib.sh
 source "$(dirname "$0")/lib.sh"
 cd "$ROOT"
 export_bindgen_args
+# What fails is made smaller for a minute at most: a smaller case may take much longer.
+export PROPTEST_MAX_SHRINK_TIME=60000
 
-ALL=(setup format lint tidy build unit debug fuzz cluster operations browser sessions crash simulations front conformance clients experiments)
+ALL=(setup format lint tidy build unit debug fuzz cluster moves schedules crash front conformance operations clients sessions simulations browser experiments)
 # Crates whose debug assertions and overflow checks are worth a second run. Those that link RocksDB
 # are not built twice.
 DEBUG_CRATES=(entremet-policy entremet-stage entremet-telemetry entremet-resp entremet-commands entremet-front)
-# These phases wait for other processes most of the time, or simulate it. From `unit` on each line of
-# them runs beside what compiles, one phase after the other, and is told of in its turn: an hour less.
-# What measures time (`experiments`) comes last and has the machine for itself.
-BESIDE=(
-    "cluster operations browser sessions"
-    "crash simulations front conformance clients"
-)
+# These phases wait for other processes most of the time, or simulate it: long ones come first. From
+# `unit` on three of them at a time run beside what compiles; each is told of in its turn. What
+# measures time (`experiments`) comes last and has the machine for itself.
+BESIDE=(cluster moves crash front conformance operations schedules clients sessions simulations browser)
+WORKERS=3
 
 logs=$(mktemp -d)
-# The process group of each phase that runs beside others.
-declare -A beside=()
+# The process groups of those who run phases beside others.
+workers=()
 end_beside() {
     local group
-    for group in "${beside[@]}"; do kill -- "-$group" 2>/dev/null || true; done
+    for group in "${workers[@]}"; do kill -- "-$group" 2>/dev/null || true; done
 }
 trap 'end_beside; rm -rf "$logs"' EXIT
 times=() failed=()
@@ -73,9 +73,14 @@ run_phase() (
         simulations) pytest experiments -m simulated ;;
         experiments) pytest experiments -m "not simulated" ;;
         cluster)
-            local files=(tests/front/test_cluster*.py)
-            pytest "${files[@]#tests/}"
+            local file files=()
+            for file in tests/front/test_cluster*.py; do
+                [[ $file =~ _(add|control|drain|move|replaced|schedules)\.py$ ]] || files+=("${file#tests/}")
+            done
+            pytest "${files[@]}"
             ;;
+        moves) pytest front/test_cluster_{add,control,drain,move,replaced}.py ;;
+        schedules) pytest front/test_cluster_schedules.py ;;
         front) pytest front --ignore-glob='*/test_cluster*' ;;
         operations | browser | clients | crash | sessions | conformance) pytest "$1" ;;
         fuzz) tools/fuzz.sh ;;
@@ -83,15 +88,34 @@ run_phase() (
     esac
 )
 
-# Runs phases in the background, one after the other, in a process group of their own, so that all of
-# it can be ended. What each came to is in a file when it has ended, and not before.
+# Whether a phase runs beside others, in this run.
+is_beside() { [[ -e $logs/$1.waits || -e $logs/$1.begun ]]; }
+
+# Has these phases run beside others, those of them that may. Their server is a copy: cargo may link
+# the original anew meanwhile.
 begin_beside() {
+    local phase worker any=
+    for phase in "${BESIDE[@]}"; do
+        [[ " $* " == *" $phase "* ]] || continue
+        any=yes
+        touch "$logs/$phase.waits"
+    done
+    [[ -n $any ]] || return 0
+    mkdir -p "$logs/server"
+    cp -n -- "$ENTREMET_SERVER" "$logs/server/"
+    for ((worker = 0; worker < WORKERS; worker++)); do add_worker; done
+}
+
+# One more who takes phases that nobody has begun, one after the other, in a process group of its own,
+# so that all of it can be ended. What each came to is in a file when it has ended, and not before.
+add_worker() {
     local phase
     set -m
     (
         set +e +m
         export ENTREMET_SERVER=$logs/server/$(basename "$ENTREMET_SERVER")
-        for phase in "$@"; do
+        for phase in "${BESIDE[@]}"; do
+            mv "$logs/$phase.waits" "$logs/$phase.begun" 2>/dev/null || continue
             SECONDS=0
             run_phase "$phase" </dev/null >"$logs/$phase" 2>&1
             echo "$? $SECONDS" >"$logs/$phase.ending"
@@ -99,29 +123,16 @@ begin_beside() {
         done
     ) &
     set +m
-    for phase in "$@"; do beside[$phase]=$!; done
+    workers+=($!)
 }
 
-# Begins what runs beside others, of these phases. Their server is a copy: cargo may link the original
-# anew meanwhile.
-begin_all_beside() {
-    local line phase asked
-    for line in "${BESIDE[@]}"; do
-        asked=()
-        for phase in $line; do
-            if [[ " $* " == *" $phase "* ]]; then asked+=("$phase"); fi
-        done
-        [[ ${#asked[@]} -gt 0 ]] || continue
-        mkdir -p "$logs/server"
-        cp -n -- "$ENTREMET_SERVER" "$logs/server/"
-        begin_beside "${asked[@]}"
-    done
-}
-
-# Waits until a phase in the background has ended.
+# Waits until a phase that runs beside others has ended.
 await_beside() {
+    local worker alive
     while [[ ! -e $logs/$1.ended ]]; do
-        kill -0 "${beside[$1]}" 2>/dev/null || [[ -e $logs/$1.ended ]] || die "phase $1 ended without a word"
+        alive=
+        for worker in "${workers[@]}"; do kill -0 "$worker" 2>/dev/null && alive=yes; done
+        [[ -n $alive || -e $logs/$1.ended ]] || die "phase $1 ended without a word"
         sleep 1
     done
 }
@@ -132,10 +143,10 @@ main() {
     [[ -x $VENV_PY || ${phases[0]} == setup ]] || tools/setup.sh tests
     for at in "${!phases[@]}"; do
         phase=${phases[at]}
-        [[ $phase != unit ]] || begin_all_beside "${phases[@]:at}"
+        [[ $phase != unit ]] || begin_beside "${phases[@]:at}"
         say "phase $phase"
         began=$SECONDS status=0
-        if [[ -n ${beside[$phase]:-} ]]; then
+        if is_beside "$phase"; then
             await_beside "$phase"
             cat "$logs/$phase"
             read -r status took <"$logs/$phase.ended"
@@ -145,7 +156,7 @@ main() {
             set +e
             {
                 # What compiles takes the processors that others leave.
-                [[ ${#beside[@]} -eq 0 || ($phase != unit && $phase != debug) ]] || renice -n 10 -p "$BASHPID" >/dev/null
+                [[ ${#workers[@]} -eq 0 || ($phase != unit && $phase != debug) ]] || renice -n 10 -p "$BASHPID" >/dev/null
                 run_phase "$phase"
             } </dev/null 2>&1 | tee "$logs/$phase"
             status=${PIPESTATUS[0]}

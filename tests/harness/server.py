@@ -4,6 +4,7 @@ The stand-in proves the harness: what passes against Redis and fails against Ent
 Which one it is follows from the program's name. A server is only ever ended by its own process id.
 """
 
+import fcntl
 import itertools
 import os
 import random
@@ -12,6 +13,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import threading
 import urllib.request
 from contextlib import ExitStack, suppress
@@ -53,6 +55,26 @@ class Tenant:
 ALPHA, BETA = Tenant("alpha"), Tenant("beta")
 
 
+# Runs at the same time have ports of their own: a port that is free at a look is somebody else's before the server starts.
+PARTS = 16
+
+
+def own_part():
+    """The number of a part of the ports that no other run has, until this one ends; none: all are taken."""
+    for number in range(PARTS):
+        lock = open(Path(tempfile.gettempdir(), f"entremet-ports-{number}"), "a")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            lock.close()
+        else:
+            return number, lock
+    return None
+
+
+PART = own_part()
+
+
 def port_numbers():
     """Ports below those that the kernel gives to connections by itself, which would take one between a look at it and a server's start."""
     highest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text("ascii").split()[0])
@@ -60,6 +82,9 @@ def port_numbers():
     if len(numbers) < 1_000:
         # The kernel gives them all: it is asked for one.
         yield from itertools.repeat(0)
+    if PART is not None:
+        size = len(numbers) // PARTS
+        numbers = numbers[PART[0] * size :][:size]
     begin = random.SystemRandom().randrange(len(numbers))
     yield from itertools.cycle([*numbers[begin:], *numbers[:begin]])
 
