@@ -60,14 +60,13 @@ PARTS = 16
 
 
 def own_part():
-    """The number of a part of the ports that no other run has, until this one ends; none: all are taken."""
+    """The number of a part of the ports that no other run has until this one ends, and what holds it; none: all are taken."""
     for number in range(PARTS):
-        lock = open(Path(tempfile.gettempdir(), f"entremet-ports-{number}"), "a")
-        try:
+        # Who has it, or another user whose file it is, is asked no further.
+        with suppress(OSError), ExitStack() as unless_it_is_ours:
+            lock = unless_it_is_ours.enter_context(open(Path(tempfile.gettempdir(), f"entremet-ports-{number}"), "a"))
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            lock.close()
-        else:
+            unless_it_is_ours.pop_all()
             return number, lock
     return None
 

@@ -91,7 +91,7 @@ def test_a_tenant_sees_and_resets_its_own_counts_only(server):
 
 @pytest.mark.ours
 def test_a_pipeline_is_counted_for_who_it_is_of(server):
-    """Many calls of one command are counted together, and for nobody who comes later in the same bytes."""
+    """For nobody who comes later in the same bytes."""
     with server.wire(ALPHA) as wire, server.wire(BETA) as beta:
         for tenant in (wire, beta):
             tenant.ask("CONFIG", "RESETSTAT")
