@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from mishaps import is_master, made
+from mishaps import SHARDS, is_master, made
 from scene import Scene, in_step
 
 from harness.cluster import place
@@ -117,6 +117,14 @@ def test_a_mover_stands_still_at_each_step_while_another_takes_over(program, tmp
     # Before these there is nothing to take over yet, and after them nothing any more.
     steps = range(30, 46, 1 if SCHEDULES >= 1_000 else 4)
     play(program, tmp_path, [(step, [f"move alpha to {step % 3} held at {step} until {until}"]) for until in untils for step in steps], capsys)
+
+
+@pytest.mark.timeout(1_200)
+@before_engines
+def test_a_front_is_lost_at_each_step_of_a_move(program, tmp_path, capsys):
+    losses = [f"{how} front {front}" for how in ("hang", "kill") for front in range(SHARDS)]
+    held = [(step, number, lost) for number, lost in enumerate(losses) for step in STEPS[number % 2 :: 2]]
+    play(program, tmp_path, [(step, [f"move alpha to {(step + number) % SHARDS} held at {step}", lost]) for step, number, lost in held], capsys)
 
 
 @pytest.mark.xfail(reason="now and then keys of the slot are left at a master that does not have it, as `entremet cluster check` says; clients read those of its owner", strict=False)

@@ -1,8 +1,11 @@
 """Large values of one tenant go by links of their own: nobody else's requests wait behind them, and no client's commands change places."""
 
 import json
+import os
 import random
+import signal
 import threading
+import time
 from contextlib import ExitStack
 from urllib.request import urlopen
 
@@ -12,7 +15,7 @@ from harness.engine import Front
 from harness.relay import Relay
 from harness.resp import ServerError, encode
 from harness.server import ALPHA, BETA, Tenant
-from harness.waiting import eventually
+from harness.waiting import at_work, eventually
 
 MIB = 1 << 20
 LARGE = b"v" * (8 * MIB)
@@ -291,3 +294,36 @@ def test_what_a_core_moves_at_a_time_is_bounded(engine, behind):
     turn = shown(server)["largest_turn"]
     assert turn["words"] <= 2_000
     assert turn["bytes"] <= 128 << 10
+
+
+def test_who_stood_still_himself_does_not_take_the_engine_to_be_silent(engine, front):
+    """What it said meanwhile lies in the socket."""
+    server = front(engine_options='timeout = "3s"', server_options="cores = 1")
+
+    def out():
+        with urlopen(f"http://127.0.0.1:{server.admin_port}/api/stages", timeout=20) as answer:
+            return sum(stage["permits_in_use"] for stage in json.load(answer) if stage["stage"] == "handler")
+
+    busy, ended = server.wire(BETA), threading.Event()
+
+    def keep_busy():
+        """It is at work when it is stopped, and not asleep."""
+        while not ended.is_set():
+            busy.raw(encode("PING") * 5_000)
+            for _ in range(5_000):
+                busy.read()
+
+    with server.wire(ALPHA) as alpha, busy, at_work(ended, [threading.Thread(target=keep_busy)]):
+        alpha.ask("SET", "k", "v")
+        eventually(lambda: out() == 0, 20, "nothing is out")
+        engine.hold()
+        alpha.send("GET", "k")
+        eventually(lambda: out() == 1, 20, "it is asked")
+        os.kill(server.pid, signal.SIGSTOP)
+        try:
+            engine.release()
+            stood = time.monotonic()
+            eventually(lambda: time.monotonic() > stood + 4, 20, "longer than it waits for an engine")
+        finally:
+            os.kill(server.pid, signal.SIGCONT)
+        assert alpha.read() == b"v"

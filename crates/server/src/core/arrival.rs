@@ -133,11 +133,14 @@ impl Core {
         timeout.min(DOZE)
     }
 
-    fn look(&mut self, events: &mut Events, began: Nanos, timeout: Duration) {
-        if let Err(error) = self.poll.poll(events, Some(timeout)) {
+    fn look(&mut self, events: &mut Events, began: Nanos, mut timeout: Duration) {
+        while let Err(error) = self.poll.poll(events, Some(timeout)) {
             if error.kind() != io::ErrorKind::Interrupted {
                 tracing::error!(core = self.id, %error, "poll failed");
+                break;
             }
+            // A process that stood still goes on here: what came meanwhile has not been looked for.
+            timeout = Duration::ZERO;
         }
         self.now = self.shared.options.clock.now();
         self.look = Look {

@@ -151,16 +151,16 @@ impl Link {
         }
     }
 
-    /// For how long somebody has waited for a word. Nothing need come to who waits until something
-    /// does, as long as the node `serves`.
-    pub(super) fn waited_ns(&self, now: Nanos, serves: bool) -> Nanos {
+    /// For how long somebody has waited for a word `by` then. Nothing need come to who waits until
+    /// something does, as long as the node `serves`.
+    pub(super) fn waited_ns(&self, by: Nanos, serves: bool) -> Nanos {
         let since = match (&self.state, self.sent.front()) {
             (State::Opening { since, .. }, _) => *since,
             (_, Some(first)) if first.forward.waits() && serves => return 0,
             (_, Some(first)) => first.at.max(self.heard),
             _ => return 0,
         };
-        now.saturating_sub(since)
+        by.saturating_sub(since)
     }
 
     /// Whether it carries requests.

@@ -353,6 +353,8 @@ impl Core {
             return;
         };
         let all = front.upstream.options.patience;
+        // What has come since then has not been looked for: who stands still hears nothing.
+        let looked_at = self.look.until;
         let mut open = [0; 2];
         for place in 0..front.nodes.count() {
             let patience = match front.nodes.get(place).serves {
@@ -362,7 +364,7 @@ impl Core {
             let (patience_ns, serves) =
                 (patience.as_nanos() as Nanos, front.nodes.get(place).serves);
             for id in front.nodes.links_of(place) {
-                if front.nodes.link(id).waited_ns(now, serves) > patience_ns {
+                if front.nodes.link(id).waited_ns(looked_at, serves) > patience_ns {
                     let why = front.nodes.link(id).silent(patience);
                     self.lose(&mut front, id, &why, now);
                 }
@@ -388,7 +390,7 @@ impl Core {
         if let Some(took) = &mut front.took {
             front.upstream.took.add(took, front.nodes.price());
         }
-        let silent = self.look_at_subscribers(&mut front, now);
+        let silent = self.look_at_subscribers(&mut front, looked_at);
         open[0] += front.subscribers.len() as u64;
         front.nodes.look_at_spread();
         front.sizes.forget(now);
