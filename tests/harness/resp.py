@@ -2,6 +2,8 @@
 
 import socket
 
+from harness.waiting import PATIENCE
+
 
 class ServerError(Exception):
     """An error reply, with Redis's own text."""
@@ -10,7 +12,7 @@ class ServerError(Exception):
 class Wire:
     """One connection. Replies come back as Python values: bytes, int, float, bool, None, list, dict, ServerError."""
 
-    def __init__(self, port, host="127.0.0.1", timeout=20.0, receive_buffer=None, source=None):
+    def __init__(self, port, host="127.0.0.1", timeout=20.0 * PATIENCE, receive_buffer=None, source=None):
         self.sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         if source is not None:
             # Every address of 127.0.0.0/8 is this machine's: so another peer is made.
