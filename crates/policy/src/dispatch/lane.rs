@@ -89,6 +89,8 @@ pub(super) enum Pick {
     },
     /// It is the next piece of a stream.
     Stream(LaneId, u32),
+    /// Work with due times of the same principal went before it for long enough.
+    PassedOver,
 }
 
 /// An item with a due time.
@@ -160,6 +162,8 @@ pub(super) struct Lane<T> {
     /// What of its charges the other cores have been told.
     pub(super) reported: Charge,
     pub(super) occupied_since: Nanos,
+    /// When an item without a due time was taken last.
+    turned_at: Nanos,
     pub(super) seen: LaneObservation,
     pub(super) charged: Charge,
 }
@@ -176,6 +180,7 @@ impl<T> Lane<T> {
             group_due_at: 0,
             reported: Charge::ZERO,
             occupied_since: 0,
+            turned_at: 0,
             seen: LaneObservation::default(),
             charged: Charge::ZERO,
         }
@@ -238,6 +243,15 @@ impl<T> Lane<T> {
         timed.into_iter().chain(others).min()
     }
 
+    /// Since when items without a due time have waited for a turn, if there are any.
+    pub(super) fn others_wait_since(&self) -> Option<Nanos> {
+        if self.others.is_empty() {
+            return None;
+        }
+        let oldest = self.others.heads().map(|piece| piece.queued.since).min()?;
+        Some(oldest.max(self.turned_at))
+    }
+
     /// Whether a piece of a stream is queued.
     pub(super) fn has_stream(&self, stream: u32) -> bool {
         self.others.entries().any(|piece| piece.stream == stream)
@@ -254,11 +268,11 @@ impl<T> Lane<T> {
         let piece = match pick {
             Pick::Timed => None,
             Pick::Share { yields } if self.oldest(now, yields)?.1 => None,
-            Pick::Share { .. } if discipline == Discipline::Fifo => {
+            Pick::Share { .. } | Pick::PassedOver if discipline == Discipline::Fifo => {
                 let oldest = self.others.pop_least(|piece| piece.queued.arrival)?;
                 Some((oldest, None))
             }
-            Pick::Share { .. } => {
+            Pick::Share { .. } | Pick::PassedOver => {
                 let (piece, turn) = self.others.pop()?;
                 Some((piece, Some(turn)))
             }
@@ -268,6 +282,7 @@ impl<T> Lane<T> {
             }
         };
         if let Some((Piece { stream, queued, .. }, turn)) = piece {
+            self.turned_at = now;
             return Some(Got {
                 queued,
                 due_at: None,

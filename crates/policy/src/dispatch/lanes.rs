@@ -47,7 +47,13 @@ pub(super) struct Lanes<T> {
     rounds: Rounds,
     queued: usize,
     estimate_max: Charge,
+    /// When an item was taken last whose due time was kept to.
+    timed_at: Nanos,
 }
+
+/// An item without a due time waits no longer for a turn behind what its principal has that is due.
+/// That is charged to the principal, and may be more than its share for as long as it is promised.
+const PASSED_OVER_NS: Nanos = 100_000_000;
 
 impl<T> Lanes<T> {
     /// Lane 0 alone, with what was queued before there were lanes.
@@ -62,6 +68,7 @@ impl<T> Lanes<T> {
             rounds: Rounds::new(round_ns),
             queued: queued.len(),
             estimate_max,
+            timed_at: 0,
         };
         lanes.configure(now, LaneId::REST, &LaneAllocation::default());
         for queued in queued {
@@ -180,6 +187,16 @@ impl<T> Lanes<T> {
         self.lanes[self.index(id)].has_stream(stream)
     }
 
+    /// When an item without a due time must have a turn, for what is due went before it.
+    pub(super) fn passed_over_at(&self) -> Option<Nanos> {
+        let since = self
+            .lanes
+            .iter()
+            .filter_map(Lane::others_wait_since)
+            .min()?;
+        (since < self.timed_at).then(|| since.saturating_add(PASSED_OVER_NS))
+    }
+
     fn choose(&self, now: Nanos, pick: Pick, discipline: Discipline) -> Option<usize> {
         let lanes = self.lanes.iter().enumerate();
         let chosen = match pick {
@@ -187,6 +204,9 @@ impl<T> Lanes<T> {
                 .filter_map(|(index, lane)| Some((lane.due_at(now)?, index)))
                 .min(),
             Pick::Stream(id, _) => return Some(self.index(id)),
+            Pick::PassedOver => lanes
+                .filter_map(|(index, lane)| Some((lane.others_wait_since()?, index)))
+                .min(),
             Pick::Share { yields } => lanes
                 .filter_map(|(index, lane)| {
                     let (arrival, _) = lane.oldest(now, yields)?;
@@ -228,6 +248,7 @@ impl<T> Lanes<T> {
         self.queued -= 1;
         if due_at.is_some() {
             lane.contract.take(now, 1);
+            self.timed_at = now;
         }
         let start = lane.account.set_aside_for(expected);
         self.rounds.advance(start);

@@ -385,7 +385,8 @@ impl<T, const R: usize> Dispatch<T, R> {
             false => self.ready.remove(index),
         }
         let due_at = lanes.and_then(|lanes| lanes.due_at(now));
-        self.timed.place(index, due_at);
+        let passed_over_at = lanes.and_then(|lanes| lanes.passed_over_at());
+        self.timed.place(index, due_at, passed_over_at);
         let in_contract_at = lanes.and_then(|lanes| lanes.in_contract_at(now));
         let wake_at = wake_at.into_iter().chain(in_contract_at).min();
         self.ready.wake_at(index, wake_at);
@@ -394,7 +395,7 @@ impl<T, const R: usize> Dispatch<T, R> {
     /// Takes a principal out of everything it may be in.
     fn withdraw(&mut self, index: usize) {
         self.ready.remove(index);
-        self.timed.place(index, None);
+        self.timed.place(index, None, None);
         self.ready.wake_at(index, None);
     }
 

@@ -98,6 +98,10 @@ pub(super) struct Timed {
     pub(super) others: Others,
     /// Principals with items whose due times are kept to, by the earliest.
     due: IndexHeap,
+    /// Principals whose other items were passed over by these, by when one must have a turn.
+    passed_over: IndexHeap,
+    /// The last turn that was not due went to one of these: the next one goes by shares.
+    made_good: bool,
     /// Grants of such items that are not settled and hold a usual permit.
     in_flight: u32,
     floor: Floor,
@@ -118,14 +122,26 @@ impl Timed {
             || self.others.kept > 0
             || self.others.run_ns > 0
             || self.due.first().is_some()
+            || self.passed_over.first().is_some()
             || self.floor.deprived;
     }
 
-    /// When a principal's first item is due whose due time is kept to.
-    pub(super) fn place(&mut self, index: usize, due_at: Option<Nanos>) {
-        match due_at {
-            Some(due_at) => self.due.set(index, due_at),
-            None => self.due.remove(index),
+    /// When a principal's first item is due whose due time is kept to, and when another must have a
+    /// turn.
+    pub(super) fn place(
+        &mut self,
+        index: usize,
+        due_at: Option<Nanos>,
+        passed_over_at: Option<Nanos>,
+    ) {
+        for (heap, at) in [
+            (&mut self.due, due_at),
+            (&mut self.passed_over, passed_over_at),
+        ] {
+            match at {
+                Some(at) => heap.set(index, at),
+                None => heap.remove(index),
+            }
         }
         self.note();
     }
@@ -230,10 +246,9 @@ impl<T, const R: usize> Dispatch<T, R> {
     }
 
     fn next_of_both(&mut self, now: Nanos, shared: bool, threshold_ns: i64) -> Option<Grant<T, R>> {
-        let pick = self.by_share();
         let owed = self.timed.floor.owed_ns >= threshold_ns && self.others_in_flight() == 0;
         if owed && shared {
-            if let Some((index, verdict)) = self.first_by_share_apart(now, true) {
+            if let Some((index, verdict, pick)) = self.first_of_others(now, true) {
                 return Some(self.grant_apart(now, index, verdict, false, pick));
             }
         }
@@ -257,7 +272,7 @@ impl<T, const R: usize> Dispatch<T, R> {
                 return Some(self.grant_apart(now, index, verdict, false, Pick::Timed));
             }
         }
-        if let Some((index, verdict)) = self.first_by_share_apart(now, shared && open) {
+        if let Some((index, verdict, pick)) = self.first_of_others(now, shared && open) {
             return Some(self.grant_apart(now, index, verdict, false, pick));
         }
         // What is not due yet may go if nobody else wants to; where it does not yield, also while
@@ -269,6 +284,26 @@ impl<T, const R: usize> Dispatch<T, R> {
         let (_, index) = self.timed.due.first().filter(|_| shared && leave)?;
         let verdict = self.verdict(now, index)?;
         Some(self.grant_apart(now, index, verdict, false, Pick::Timed))
+    }
+
+    /// Whose turn it is that is not due: who was passed over for too long, or else whose it is by
+    /// shares.
+    fn first_of_others(&mut self, now: Nanos, shared: bool) -> Option<(usize, Verdict, Pick)> {
+        let may = shared && !self.timed.made_good;
+        let passed_over = self.timed.passed_over.first().filter(|(at, _)| *at <= now);
+        if let Some((_, index)) = passed_over.filter(|_| may) {
+            if let Some(verdict) = self.verdict(now, index) {
+                self.timed.made_good = true;
+                return Some((index, verdict, Pick::PassedOver));
+            }
+        }
+        let (index, verdict) = self.first_by_share_apart(now, shared)?;
+        self.timed.made_good = false;
+        // What is due is charged, too: else its principal would have nothing else for as long as it
+        // had more than its share.
+        let slot = &mut self.slots[index];
+        slot.account.limit_credit(&self.rounds[slot.tier as usize]);
+        Some((index, verdict, self.by_share()))
     }
 
     fn by_share(&self) -> Pick {

@@ -126,6 +126,12 @@ impl Account {
         self.service = rounds.now;
     }
 
+    /// What it was deprived of by turns out of order, more than it could owe, it does not get back.
+    pub(crate) fn limit_credit(&mut self, rounds: &Rounds) {
+        let most = rounds.length.saturating_mul(DEBT_ROUNDS);
+        self.service = self.service.max(rounds.now.saturating_sub(most));
+    }
+
     /// Whether it will not be ahead of virtual time when it has had one more turn. A principal that
     /// always has work is as far as virtual time when its turn comes; one that asks for less than
     /// its share is behind.
