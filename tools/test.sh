@@ -35,9 +35,15 @@ end_beside() {
 trap 'end_beside; rm -rf "$logs"' EXIT
 times=() failed=()
 
+# What gave up waiting gets a second try where others have the processors: `again` is then set. It is
+# told ("1 rerun"). Whatever else fails has failed.
+GAVE_UP=(--reruns 1 --only-rerun "not within [0-9]" --only-rerun TimeoutError --only-rerun TimeoutExpired)
+again=
+
 pytest() {
     local pytest_args=() status=0
     read -r -a pytest_args <<<"${PYTEST_ARGS:-}"
+    [[ -z $again ]] || pytest_args=("${GAVE_UP[@]}" "${pytest_args[@]}")
     (cd tests && "$VENV_PY" -m pytest -q "$@" "${pytest_args[@]}") || status=$?
     # What was asked for may all be in another phase.
     [[ $status -eq 5 && -n ${PYTEST_ARGS:-} ]] || return "$status"
@@ -113,6 +119,7 @@ add_worker() {
     set -m
     (
         set +e +m
+        again=yes
         export ENTREMET_SERVER=$logs/server/$(basename "$ENTREMET_SERVER")
         for phase in "${BESIDE[@]}"; do
             mv "$logs/$phase.waits" "$logs/$phase.begun" 2>/dev/null || continue
