@@ -62,6 +62,54 @@ fn turn(dispatch: &mut Dispatch<u64, R>, now: &mut Nanos, work: [Work; 2]) -> Tu
     Turn { principal, item }
 }
 
+/// A scan of the tenant's own that is passed over has a piece at a time, not all that follow it.
+#[test]
+fn a_stream_that_is_passed_over_does_not_go_on() {
+    let others = Others {
+        linger_ns: 10_000_000,
+        run_ns: 400_000_000,
+        ..Others::default()
+    };
+    let mut dispatch = dispatch(others);
+    let scan = Terms {
+        stream: 7,
+        ..Terms::default()
+    };
+    let (mut now, mut due_at, mut waiting, mut pieces, mut last) = (0, 0, 0u32, 0, BATCH);
+    while now < 5 * S {
+        // Two thirds of the time are for what is due; the others have the gaps between.
+        while due_at <= now {
+            let due = Terms {
+                lane: PAGE,
+                due_at: Some(due_at),
+                ..Terms::default()
+            };
+            dispatch.enqueue_on(now, FRONT, due, 0).expect("room");
+            due_at += 3_000 * US;
+        }
+        while now > S && waiting < 2 {
+            dispatch.enqueue_on(now, FRONT, scan, MARKED).expect("room");
+            waiting += 1;
+        }
+        if dispatch.queued_of(BATCH) == 0 {
+            dispatch.enqueue(now, BATCH, 0).expect("room");
+        }
+        let Next::Grant(grant) = dispatch.next(now) else {
+            panic!("there is work, and a permit");
+        };
+        let (marked, whose) = (grant.item == MARKED, grant.principal);
+        let ns = if grant.ticket.timed() { 2_000 } else { 1_000 } * US;
+        now += ns;
+        dispatch.settle(now, grant.ticket, out(ns));
+        if marked || whose == BATCH {
+            assert!(last == BATCH || whose == BATCH, "two in a row");
+            last = whose;
+        }
+        (waiting, pieces) = (waiting - u32::from(marked), pieces + u32::from(marked));
+    }
+    assert!((30..41).contains(&pieces), "{pieces}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 

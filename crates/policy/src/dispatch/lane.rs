@@ -283,6 +283,8 @@ impl<T> Lane<T> {
         };
         if let Some((Piece { stream, queued, .. }, turn)) = piece {
             self.turned_at = now;
+            // A piece of a stream is one turn here: those that follow it would be many.
+            let stream = if pick == Pick::PassedOver { 0 } else { stream };
             return Some(Got {
                 queued,
                 due_at: None,

@@ -296,6 +296,7 @@ impl<T, const R: usize> Dispatch<T, R> {
                 self.timed.made_good = true;
                 return Some((index, verdict, Pick::PassedOver));
             }
+            self.place(now, index);
         }
         let (index, verdict) = self.first_by_share_apart(now, shared)?;
         self.timed.made_good = false;
