@@ -379,3 +379,17 @@ fn no_permit_is_idle_while_anything_may_go() {
     assert_eq!(front.len(), 2, "and the rest is for work with due times");
     assert!(front.iter().all(|grant| grant.principal == FRONT));
 }
+
+/// Lanes are made when the first item comes that needs them, also when there is no room for it.
+#[test]
+fn what_is_queued_goes_on_when_the_first_item_with_a_due_time_finds_no_room() {
+    let mut options = options();
+    (options.queue_max, options.permits) = (2, 2);
+    let mut dispatch = dispatch(options, Others::default());
+    for item in [1, 2] {
+        dispatch.enqueue(0, FRONT, item).expect("room");
+    }
+    assert_eq!(dispatch.enqueue_on(0, FRONT, due(0, MS), 3), Err(3));
+    let granted: Vec<u64> = all(&mut dispatch, 0).iter().map(|g| g.item).collect();
+    assert_eq!(granted, [1, 2]);
+}

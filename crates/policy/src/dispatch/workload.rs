@@ -62,6 +62,7 @@ impl<T, const R: usize> Dispatch<T, R> {
         slot.classify();
         // The set of those with work may hold it without (`Ready::remove_plain`).
         self.ready.remove(index);
+        self.place(now, index);
     }
 
     #[inline(never)]
