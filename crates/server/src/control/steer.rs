@@ -309,6 +309,7 @@ fn controller(policy: Policy, shared: &Shared) -> Controller {
         }
         Policy::Auto => Controller::Auto(Box::new(Auto::new(AutoOptions {
             seeks: options.seeks,
+            drives: device.drives() as u32,
             depth: options.depth,
             stream_bytes_per_s: options.stream_bytes_per_s,
             piece_bytes_max: AHEAD_BYTES_MAX,

@@ -127,6 +127,7 @@ fn keeper(cluster: &cluster::Read, tenants: &[Tenant]) -> Option<Keeper> {
                     true => AHEAD_BYTES_MAX,
                     false => AutoOptions::default().piece_bytes_max,
                 },
+                drives: device.disks,
                 ..AutoOptions::default()
             };
             let options = match &device.model {

@@ -96,6 +96,9 @@ pub(super) struct Disk {
     pub(super) stages: Vec<Dispatch<usize, 1>>,
     /// One for each stage, where the depth is not the same for the whole run.
     pub(super) followed: Vec<Followed>,
+    /// Permits at each disk where a controller sets them, and those of one that nothing follows.
+    pub(super) held: Option<u32>,
+    pub(super) depth: u32,
     /// None: nobody reserved anything, or a controller reserves.
     pub(super) provided: Option<Provided>,
     pub(super) arms: Vec<Arm>,
@@ -142,6 +145,8 @@ impl Disk {
                 .filter(|_| wanted.follows)
                 .map(|_| Followed::new(wanted.depth, floor))
                 .collect(),
+            held: None,
+            depth: wanted.depth,
             provided: provides.then(|| Provided::new(costs)),
             arms: (0..disks).map(arm).collect(),
             moving: slab::Slab::new(),
@@ -190,7 +195,8 @@ impl Disk {
     pub(super) fn settle(&mut self, now: Nanos, stage: usize, moved: Moving, price: Vop) {
         self.stages[stage].settle(now, moved.ticket, Cost([price.0]));
         let followed = self.followed.get_mut(stage);
-        if let Some(permits) = followed.and_then(|followed| followed.done(now, price)) {
+        let permits = followed.and_then(|followed| followed.done(now, price));
+        if let Some(permits) = permits.filter(|_| self.held.is_none()) {
             self.stages[stage].set_permits(permits);
         }
         let available_per_s = self.available_per_s();

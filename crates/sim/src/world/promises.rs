@@ -351,15 +351,9 @@ impl World<'_> {
             if let Some(bytes) = given.chunk_bytes {
                 disk.chunk_bytes = bytes;
             }
-            if given.permits[DEVICE].is_some() {
-                // A controller sets them from now on.
-                disk.followed.clear();
-            }
             let drives = disk.stages.len() as u32;
+            disk.hold(given.permits[DEVICE].map(|permits| permits_each(permits, drives)));
             for stage in &mut disk.stages {
-                if let Some(permits) = given.permits[DEVICE] {
-                    stage.set_permits(permits_each(permits, drives));
-                }
                 stage.set_others(now, given.others[DEVICE]);
             }
             for (tenant, principal) in &node.tenants {

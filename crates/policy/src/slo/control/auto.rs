@@ -6,10 +6,15 @@
 //! 1. a margin for each promise and stage, the measured quantile of what comes after "due": up at
 //!    once, down slowly, never the whole promise;
 //! 2. how much other work may be out, and the size of its pieces: less as soon as more requests
-//!    are late than should be, more again when others gain by it;
+//!    are late than should be, more again when others gain by it; where an arm seeks, also whether
+//!    requests go apart from it or among it;
 //! 3. where no arm seeks, how much of the device compactions may have;
 //! 4. how many handlers other work leaves free;
 //! 5. one number for all promises, `badness`: each gives up `badness / importance` of itself.
+
+mod trial;
+
+pub(super) use trial::NEEDS_MAX;
 
 use super::compaction::Compaction;
 use super::free::Free;
@@ -20,14 +25,17 @@ use super::rates::Rates;
 use super::{are_those_of, Given, Held, PromiseGiven, Seen, DEVICE, HANDLERS, STAGES};
 use crate::cost::Nanos;
 use crate::dispatch::Others;
+use trial::{Trial, PATIENCE, PATIENCE_MAX};
 
 /// What is known of the device, and what is never learnt.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AutoOptions {
-    /// Whether it has an arm that seeks: requests are then served in groups, and nothing else is
-    /// out beside them.
+    /// Whether it has an arm that seeks: requests are then served in groups with nothing else out
+    /// beside them, unless it seeks for each piece of other work anyway.
     pub seeks: bool,
-    /// I/Os that it may have outstanding.
+    /// Its drives, each with a queue of its own.
+    pub drives: u32,
+    /// I/Os that a drive may have outstanding.
     pub depth: u32,
     /// Bytes a second that it streams, for the largest piece.
     pub stream_bytes_per_s: f64,
@@ -49,6 +57,7 @@ impl Default for AutoOptions {
     fn default() -> Self {
         AutoOptions {
             seeks: true,
+            drives: 1,
             depth: 32,
             stream_bytes_per_s: 100e6,
             piece_bytes_max: 4 << 20,
@@ -67,37 +76,17 @@ pub(super) const PIECE_PART: f64 = 0.125;
 /// A scan goes on for this long before shares decide again, in ns: a few of the longest seeks are
 /// nothing beside it.
 const RUN_NS: Nanos = 400_000_000;
-/// Intervals without pressure before others are allowed more, and the most that this grows to when
-/// that turned out to be wrong.
-const PATIENCE: u32 = 5;
-const PATIENCE_MAX: u32 = 320;
-/// Intervals after which others must not have lost by being allowed more. That they lost is
-/// believed beyond this part of what they had, and beyond two standard errors. A loss that is clear
-/// ends it at once.
-const TRIAL: u32 = 12;
-const LOSS_MAX: f64 = 0.01;
-const CLEAR_LOSS: f64 = 0.1;
-const ERRORS: f64 = 2.0;
-/// Others are allowed more only if requests then still need less than this of their promise.
-const NEEDS_MAX: f64 = 0.75;
 /// A gear that kept all promises for so many intervals is not left for the first ones that are late
 /// again, if they are no more than may be: margins answer them.
 const PROVEN: u32 = 60;
 /// Intervals under pressure before promises give way.
 const PRESSED_MAX: u32 = 3;
+
 impl AutoOptions {
     /// A piece of other work is at most so large.
     pub(super) fn most_bytes(&self) -> u64 {
         self.piece_bytes_max.max(CHUNK_BYTES_MIN)
     }
-}
-
-/// More was allowed, to see whether others gain by it.
-#[derive(Clone, Copy, Debug)]
-struct Trial {
-    before: Gear,
-    rates: Rates,
-    left: u32,
 }
 
 /// The controller.
@@ -106,6 +95,8 @@ pub struct Auto {
     options: AutoOptions,
     learnt: Vec<Learnt>,
     gear: Gear,
+    /// The last one in which requests went apart.
+    apart: Gear,
     free: Free,
     compaction: Compaction,
     /// Whether promised requests came in the last interval.
@@ -118,6 +109,9 @@ pub struct Auto {
     /// Others were allowed more since requests were late last.
     raised: bool,
     trial: Option<Trial>,
+    /// Intervals until it is tried again whether others have more if requests go among them, or do
+    /// no longer.
+    turns_in: u32,
     /// Of others in this gear.
     rates: Rates,
     giving: Giving,
@@ -130,6 +124,7 @@ impl Auto {
     pub fn new(options: AutoOptions) -> Self {
         Auto {
             gear: Gear::first(&options, None),
+            apart: Gear::first(&options, None),
             free: Free::first(&options),
             compaction: Compaction::first(&options),
             asked: false,
@@ -140,6 +135,7 @@ impl Auto {
             patience: PATIENCE,
             raised: false,
             trial: None,
+            turns_in: 0,
             rates: Rates::default(),
             giving: Giving::default(),
             why: Vec::new(),
@@ -196,10 +192,11 @@ impl Auto {
             learnt.held = *held;
             self.learnt.push(learnt);
         }
-        self.shift(Gear::first(&self.options, self.tightest_ns()));
+        self.apart = Gear::first(&self.options, self.tightest_ns());
+        self.shift(self.apart);
         self.free = Free::first(&self.options);
         self.compaction = Compaction::first(&self.options);
-        (self.trial, self.calm, self.pressed) = (None, 0, 0);
+        (self.trial, self.turns_in, self.calm, self.pressed) = (None, 0, 0, 0);
     }
 
     fn tightest_ns(&self) -> Option<Nanos> {
@@ -219,7 +216,7 @@ impl Auto {
                 return;
             }
             self.pressed += 1;
-            self.trial = None;
+            self.trial = self.trial.filter(|trial| trial.turned);
             // What was late just after the last change was under way before it.
             if self.pressed % 2 == 1 {
                 self.relieve(pressed, seen);
@@ -240,23 +237,8 @@ impl Auto {
             self.compaction.more(seen);
         }
         self.calm += 1;
-        if let Some(trial) = &mut self.trial {
-            trial.left -= 1;
-            let clear = self.rates.lost(&trial.rates, CLEAR_LOSS, ERRORS);
-            if trial.left > 0 && !clear {
-                return;
-            }
-            let trial = *trial;
-            (self.trial, self.calm) = (None, 0);
-            if self.rates.lost(&trial.rates, LOSS_MAX, ERRORS) {
-                self.shift(trial.before);
-                self.patience = PATIENCE_MAX;
-                self.why
-                    .push(format!("Others lost by it: {} again.", self.gear));
-            }
-        } else if kept && self.calm >= self.patience && seen.others_occupied > 0.5 {
-            self.more(seen);
-        }
+        self.turns_in = self.turns_in.saturating_sub(1);
+        self.see_for_others(kept, seen);
     }
 
     fn shift(&mut self, gear: Gear) {
@@ -300,42 +282,13 @@ impl Auto {
         };
         self.shift(lower);
         self.answered_for(DEVICE);
+        self.trial = self.trial.and_then(|trial| trial.anew(&lower));
         // Several steps down in a row say no more against the last one up than one does.
         if std::mem::take(&mut self.raised) {
             self.patience = (self.patience * 2).min(PATIENCE_MAX);
         }
         let what = format!("More requests are late than should be: others have {lower}.");
         self.why.push(what);
-    }
-
-    fn more(&mut self, seen: &Seen) {
-        self.calm = 0;
-        let Some(higher) = self.gear.higher(&self.options) else {
-            return;
-        };
-        let alone_ns = self.gear.bytes_out() / self.options.stream_bytes_per_s * 1e9;
-        let piece_ns = seen.others_piece_ns.unwrap_or(alone_ns as Nanos);
-        let longer_ns = self.gear.longer_ns(&higher, piece_ns);
-        let fits = self.learnt.iter().all(|learnt| {
-            let needs = learnt.needs(&self.options.margins).unwrap_or(0.0);
-            let at_most_ns = learnt.at_most_ns().map_or(f64::INFINITY, |ns| ns as f64);
-            needs + longer_ns / at_most_ns <= NEEDS_MAX
-        });
-        if !fits {
-            return;
-        }
-        self.trial = Some(Trial {
-            before: self.gear,
-            rates: self.rates,
-            left: TRIAL,
-        });
-        self.raised = true;
-        self.shift(higher);
-        for learnt in &mut self.learnt {
-            learnt.allow(longer_ns, &self.options.margins);
-        }
-        self.why
-            .push(format!("All is in time: others have {higher}."));
     }
 
     /// One number for all promises, so that what they lack, weighted by importance, is alike.
@@ -360,8 +313,13 @@ impl Auto {
             .learnt
             .iter()
             .any(|learnt| learnt.at_most_ns().is_some());
+        let among = any && self.gear.among;
         let device = match (any, self.options.seeks) {
             (false, _) => Others::default(),
+            (true, true) if self.gear.among => Others {
+                floor: self.options.floor,
+                ..Others::default()
+            },
             (true, false) => Others {
                 permits: self.gear.out,
                 beside: self.gear.out,
@@ -386,6 +344,10 @@ impl Auto {
         Given {
             promises: self.learnt.iter().map(Learnt::given).collect(),
             others,
+            permits: [
+                None,
+                among.then(|| self.gear.out.saturating_mul(self.options.drives)),
+            ],
             chunk_bytes: any.then_some(self.gear.chunk_bytes),
             compaction: self.compaction.part().filter(|_| any && self.asked),
             why: self.why.clone(),

@@ -1,11 +1,18 @@
 //! How much other work may be out beside requests with due times, in steps.
 
-use super::auto::{AutoOptions, CHUNK_BYTES_MIN, PIECE_PART};
+use super::auto::{AutoOptions, CHUNK_BYTES_MIN, NEEDS_MAX, PIECE_PART};
 use crate::cost::Nanos;
 use std::fmt;
 
 /// More than this gains an arm nothing: the drive has then two to choose from while one is moved.
 const ARM_OUT_MAX: u32 = 3;
+/// An arm seeks for each piece if one takes so many times as long as its bytes would.
+const SEEKS: f64 = 1.5;
+/// Among so many I/Os in a drive that takes the nearest first, one in a hundred is there for this
+/// many times as long, a piece, as one takes alone (docs/theory/latency.md, 5).
+const REST: f64 = 3.2;
+/// Of fewer to choose from an arm does no more than with groups, and requests wait longer.
+const AMONG_MIN: u32 = 4;
 
 /// One step: each lets others have more, and lets a request wait longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +21,9 @@ pub(super) struct Gear {
     pub(super) chunk_bytes: u64,
     /// Requests also go where a scan ends, due or not.
     pub(super) between: bool,
+    /// Requests go among other work as it comes, and `out` counts them, too: where an arm seeks for
+    /// each piece anyway, it does most with many to choose from.
+    pub(super) among: bool,
     /// Permits.
     pub(super) out: u32,
 }
@@ -28,6 +38,7 @@ impl Gear {
         Gear {
             chunk_bytes: 1 << (bytes as u64).clamp(least, most).ilog2(),
             between: options.seeks,
+            among: false,
             out: match options.seeks {
                 true => 1,
                 false => (options.depth * 3 / 4).max(1),
@@ -37,6 +48,10 @@ impl Gear {
 
     /// The next one, for as long as there is one.
     pub(super) fn higher(&self, options: &AutoOptions) -> Option<Self> {
+        if self.among {
+            let out = self.out + (self.out / 3).max(1);
+            return (out <= options.depth).then_some(Gear { out, ..*self });
+        }
         if self.chunk_bytes < options.most_bytes() {
             let chunk_bytes = self.chunk_bytes * 2;
             return Some(Gear {
@@ -64,6 +79,13 @@ impl Gear {
 
     /// The one before, for as long as there is one.
     pub(super) fn lower(&self, options: &AutoOptions) -> Option<Self> {
+        if self.among {
+            let out = self.out * 3 / 4;
+            return Some(match out >= AMONG_MIN {
+                true => Gear { out, ..*self },
+                false => self.apart(),
+            });
+        }
         let out = match options.seeks {
             true => self.out - 1,
             false => (self.out * 3 / 4).min(self.out - 1),
@@ -84,6 +106,45 @@ impl Gear {
         })
     }
 
+    /// With requests among as many pieces as one of the tightest promise has time for, if the arm
+    /// seeks for each of them: one takes `piece_ns` now, those beside it included.
+    pub(super) fn among(
+        &self,
+        options: &AutoOptions,
+        tightest_ns: Nanos,
+        piece_ns: Nanos,
+    ) -> Option<Self> {
+        let alone_ns = piece_ns as f64 / f64::from(self.out);
+        let bytes_ns = self.chunk_bytes as f64 / options.stream_bytes_per_s * 1e9;
+        let seeks = options.seeks && !self.among && alone_ns > SEEKS * bytes_ns;
+        let most = NEEDS_MAX * tightest_ns as f64 / (REST * alone_ns);
+        let out = (most as u32).min(options.depth);
+        // Smaller ones would be more seeks.
+        let bytes = (alone_ns / 1e9 * options.stream_bytes_per_s) as u64;
+        let bytes = bytes.clamp(self.chunk_bytes, options.most_bytes());
+        (seeks && out >= AMONG_MIN).then_some(Gear {
+            chunk_bytes: 1 << bytes.ilog2(),
+            between: false,
+            among: true,
+            out,
+        })
+    }
+
+    /// The first step in which requests wait until they are due, and go by themselves.
+    pub(super) fn apart(&self) -> Self {
+        Gear {
+            between: true,
+            among: false,
+            out: 1,
+            ..*self
+        }
+    }
+
+    /// How many times as long requests take in another gear, where they go among others in both.
+    pub(super) fn slower_in(&self, other: &Gear) -> f64 {
+        f64::from(other.out) / f64::from(self.out)
+    }
+
     /// By how much longer a request can wait for what is out, at most, in ns, if a piece takes
     /// `piece_ns` now, those beside it included.
     pub(super) fn longer_ns(&self, other: &Gear, piece_ns: Nanos) -> f64 {
@@ -101,9 +162,10 @@ impl fmt::Display for Gear {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kib = self.chunk_bytes >> 10;
         write!(f, "{} permits and pieces of {kib} KiB", self.out)?;
-        match self.between {
-            true => f.write_str(", and requests go where a scan ends"),
-            false => Ok(()),
+        match (self.between, self.among) {
+            (true, _) => f.write_str(", and requests go where a scan ends"),
+            (_, true) => f.write_str(", and requests go among them"),
+            _ => Ok(()),
         }
     }
 }

@@ -280,6 +280,12 @@ impl Learnt {
         Some(ns as f64 * self.part / latency.at_most_ns as f64)
     }
 
+    /// How long its requests take, as a part of what was promised.
+    pub(super) fn takes(&self) -> Option<f64> {
+        let took = self.took()?;
+        Some(took.ns as f64 / took.promised_ns as f64)
+    }
+
     /// What a margin at a stage has to allow for, if anything was seen.
     fn wanted_ns(&self, stage: usize, options: &MarginOptions) -> Option<Nanos> {
         let (latency, tail) = (self.held.objective.latency?, &self.after[stage]);

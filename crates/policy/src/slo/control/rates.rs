@@ -7,6 +7,9 @@ const MEMORY: f64 = 0.9;
 /// After something has changed, so many intervals show more of the change than of what is after it.
 const SETTLING: u32 = 4;
 
+/// So many intervals are compared with others.
+const TELL: f64 = 4.0;
+
 /// Rates of some intervals: their number, sum and sum of squares; older ones fade.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Rates {
@@ -27,6 +30,11 @@ impl Rates {
         self.count = self.count * MEMORY + 1.0;
         self.sum = self.sum * MEMORY + per_s;
         self.squares = self.squares * MEMORY + per_s * per_s;
+    }
+
+    /// Whether there are enough of them to compare others with.
+    pub(super) fn tell(&self) -> bool {
+        self.count >= TELL
     }
 
     /// The mean, and how far chance may have moved it: the square of its standard error.
