@@ -4,7 +4,7 @@ mod common;
 
 use common::promised::{held, latency, seen};
 use common::{MS, S};
-use policy::slo::control::{Auto, AutoOptions, Controller, Given, Held, DEVICE};
+use policy::slo::control::{Auto, AutoOptions, Controller, Given, Held, Piece, DEVICE};
 use policy::slo::Tail;
 
 const DRIVES: u32 = 4;
@@ -14,6 +14,8 @@ const DRIVES: u32 = 4;
 enum Scans {
     /// A way of the arm apart: the more are out, the shorter the ways.
     Scattered,
+    /// The same, but there is a gain only with many.
+    Far,
     /// In a row: a seek among them is what costs.
     InARow,
 }
@@ -61,8 +63,9 @@ impl World {
         let n = out.map_or(apart, u64::from);
         let (rate, piece_ms, took_ms) = match (out, self.scans) {
             (Some(_), Scans::Scattered) => (3e7 + 3e6 * n as f64, 4 * n, 15 * n),
+            (Some(_), Scans::Far) => (1e7 + 2e6 * n as f64, 4 * n, 15 * n),
             (Some(_), Scans::InARow) => (5e7, 5 * n, 20 * n),
-            (None, Scans::Scattered) => (3e7, 5 * n, 40),
+            (None, Scans::Scattered | Scans::Far) => (3e7, 5 * n, 40),
             (None, Scans::InARow) => (2e8, 3 * n, 40),
         };
         let took_ms = took_ms * self.slow;
@@ -74,7 +77,11 @@ impl World {
         promise.after = [tail.clone(), tail];
         let mut seen = seen(S, vec![promise]);
         (seen.others_occupied, seen.others_bytes_per_s) = (1.0, rate);
-        seen.others_piece_ns = Some(piece_ms * MS * self.slow);
+        let bytes = match self.scans {
+            Scans::Scattered | Scans::Far => 100 << 10,
+            Scans::InARow => 256 << 10,
+        };
+        seen.others_piece = Piece::mean(1, bytes, piece_ms * MS * self.slow);
         self.given = self.auto.step(&self.all, &seen);
         took_ms
     }
@@ -123,6 +130,21 @@ fn what_is_late_among_others_has_fewer_beside_it_and_goes_apart_in_the_end() {
     assert!(less < before, "{less} {before}");
     world.slow = 10;
     world.seconds(20);
+    assert_eq!(world.among(), None);
+}
+
+#[test]
+fn requests_go_apart_again_where_others_gain_nothing_with_as_few_as_are_in_time() {
+    let mut world = World::new(300, Scans::Far);
+    world.seconds(120);
+    assert!(world.among().is_some_and(|out| out > 10));
+    world.slow = 4;
+    let few = (0..30).find_map(|_| {
+        world.second();
+        world.among().filter(|out| *out < 6)
+    });
+    assert!(few.is_some());
+    world.seconds(90);
     assert_eq!(world.among(), None);
 }
 

@@ -6,7 +6,7 @@ use common::promised::{held, latency, seen};
 use common::{MS, S};
 use policy::dispatch::Others;
 use policy::slo::control::{
-    Auto, AutoOptions, Controller, Given, Held, PromiseSeen, DEVICE, HANDLERS,
+    Auto, AutoOptions, Controller, Given, Held, Piece, PromiseSeen, DEVICE, HANDLERS,
 };
 use policy::slo::Tail;
 
@@ -29,7 +29,11 @@ fn auto_beside(
     promise.after = [tail.clone(), tail];
     let mut seen = seen(S, vec![promise; all.len()]);
     (seen.others_occupied, seen.others_bytes_per_s) = (1.0, others_per_s);
-    seen.others_piece_ns = Some(40 * MS);
+    // Scans that are read in a row.
+    seen.others_piece = Some(Piece {
+        bytes: 4 << 20,
+        ns: 40 * MS,
+    });
     auto.step(all, &seen)
 }
 

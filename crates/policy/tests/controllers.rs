@@ -5,7 +5,7 @@ mod common;
 use common::promised::{held, latency, seen};
 use common::{MS, S};
 use policy::slo::control::{
-    Cake, CakeOptions, Controller, Fixed, Frosting, FrostingOptions, Given, Held, Policy,
+    Cake, CakeOptions, Controller, Fixed, Frosting, FrostingOptions, Given, Held, Piece, Policy,
     PromiseSeen, Seen, ShareGiven, DEVICE, HANDLERS,
 };
 use policy::slo::Counts;
@@ -220,7 +220,7 @@ proptest! {
                 handled_ns: elapsed_ns % 20 * MS,
                 others_bytes_per_s: 1e8,
                 others_occupied: 1.0,
-                others_piece_ns: Some(10 * MS),
+                others_piece: Piece::mean(1, 1 << 20, 10 * MS),
                 compaction: (elapsed_ns % 11) as f64 / 10.0,
             };
             let given = controller.step(&held, &seen);

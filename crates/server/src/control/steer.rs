@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use policy::cost::device::AHEAD_BYTES_MAX;
 use policy::slo::control::{
-    are_those_of, Auto, AutoOptions, Cake, CakeOptions, Controller, Given, Held, Policy,
+    are_those_of, Auto, AutoOptions, Cake, CakeOptions, Controller, Given, Held, Piece, Policy,
     PromiseSeen, Restart, Seen, ShareGiven, DEVICE, HANDLERS, STAGES,
 };
 use policy::slo::Counts;
@@ -165,7 +165,7 @@ impl Steering {
             handled_ns: handled.1,
             others_bytes_per_s: others.bytes as f64 * 1e9 / elapsed,
             others_occupied: (others.waited_ns as f64 / elapsed).min(1.0),
-            others_piece_ns: others.out_ns.checked_div(others.pieces),
+            others_piece: Piece::mean(others.pieces, others.bytes, others.out_ns),
             compaction: device.map_or(0.0, |device| {
                 let all = device.state().capacity_per_s * elapsed / 1e9;
                 (others.compaction as f64 / 1e6 / all.max(1.0)).min(1.0)

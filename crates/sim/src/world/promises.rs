@@ -7,7 +7,7 @@ use crate::outcome::Window;
 use crate::spec::Spec;
 use policy::dispatch::{Allocation, LaneId};
 use policy::slo::control::{
-    after, permits_each, reserved_at, Controller, Given, Held, LateBy, PromiseSeen, Seen,
+    after, permits_each, reserved_at, Controller, Given, Held, LateBy, Piece, PromiseSeen, Seen,
     ShareGiven, Turn, DEVICE, HANDLERS, STAGES,
 };
 use policy::slo::{Contract, Counts};
@@ -271,6 +271,7 @@ impl World<'_> {
         }
         let (handled, handled_ns) = std::mem::take(&mut keeper.handled);
         let (pieces_ns, pieces) = std::mem::take(&mut keeper.others_pieces);
+        let others_bytes = std::mem::take(&mut keeper.others_bytes);
         let promised = keeper.promised.iter_mut();
         let promises = promised.map(|promised| std::mem::take(&mut promised.seen));
         Seen {
@@ -278,10 +279,9 @@ impl World<'_> {
             promises: promises.collect(),
             handled,
             handled_ns,
-            others_bytes_per_s: std::mem::take(&mut keeper.others_bytes) as f64 * 1e9
-                / elapsed_ns as f64,
+            others_bytes_per_s: others_bytes as f64 * 1e9 / elapsed_ns as f64,
             others_occupied: others_occupied.min(1.0),
-            others_piece_ns: pieces_ns.checked_div(pieces),
+            others_piece: Piece::mean(pieces, others_bytes, pieces_ns),
             // Nothing is compacted here.
             compaction: 0.0,
         }

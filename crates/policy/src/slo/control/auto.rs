@@ -280,6 +280,10 @@ impl Auto {
         let Some(lower) = self.gear.lower(&self.options) else {
             return;
         };
+        if self.gear.among {
+            // With fewer it may be no gain any more.
+            self.turns_in = self.turns_in.min(PROVEN);
+        }
         self.shift(lower);
         self.answered_for(DEVICE);
         self.trial = self.trial.and_then(|trial| trial.anew(&lower));

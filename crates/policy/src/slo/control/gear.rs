@@ -1,6 +1,7 @@
 //! How much other work may be out beside requests with due times, in steps.
 
 use super::auto::{AutoOptions, CHUNK_BYTES_MIN, NEEDS_MAX, PIECE_PART};
+use super::Piece;
 use crate::cost::Nanos;
 use std::fmt;
 
@@ -107,15 +108,15 @@ impl Gear {
     }
 
     /// With requests among as many pieces as one of the tightest promise has time for, if the arm
-    /// seeks for each of them: one takes `piece_ns` now, those beside it included.
+    /// seeks for each of them: such a `piece` was out now, those beside it included.
     pub(super) fn among(
         &self,
         options: &AutoOptions,
         tightest_ns: Nanos,
-        piece_ns: Nanos,
+        piece: Piece,
     ) -> Option<Self> {
-        let alone_ns = piece_ns as f64 / f64::from(self.out);
-        let bytes_ns = self.chunk_bytes as f64 / options.stream_bytes_per_s * 1e9;
+        let alone_ns = piece.ns as f64 / f64::from(self.out);
+        let bytes_ns = piece.bytes as f64 / options.stream_bytes_per_s * 1e9;
         let seeks = options.seeks && !self.among && alone_ns > SEEKS * bytes_ns;
         let most = NEEDS_MAX * tightest_ns as f64 / (REST * alone_ns);
         let out = (most as u32).min(options.depth);

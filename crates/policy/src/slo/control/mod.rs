@@ -148,10 +148,30 @@ pub struct Seen {
     pub others_bytes_per_s: f64,
     /// The part of the interval in which other work waited at the device, 0 to 1.
     pub others_occupied: f64,
-    /// Mean time that a piece of other work was out at the device. `None`: there was none.
-    pub others_piece_ns: Option<Nanos>,
+    /// A piece of other work at the device in the mean. `None`: there was none.
+    pub others_piece: Option<Piece>,
     /// What compactions took of the device's time, 0 to 1, without those that writers wait for.
     pub compaction: f64,
+}
+
+/// A piece of work at the device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Piece {
+    /// Its bytes.
+    pub bytes: u64,
+    /// How long it was out, ns.
+    pub ns: Nanos,
+}
+
+impl Piece {
+    /// The mean of so many that have so many bytes and take so long together; `None` of none.
+    #[must_use]
+    pub fn mean(pieces: u64, bytes: u64, ns: Nanos) -> Option<Self> {
+        Some(Piece {
+            bytes: bytes.checked_div(pieces)?,
+            ns: ns.checked_div(pieces)?,
+        })
+    }
 }
 
 impl PromiseSeen {

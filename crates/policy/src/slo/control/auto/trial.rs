@@ -92,12 +92,12 @@ impl Auto {
 
     /// Tries whether others have more if requests go among them, or no longer do.
     fn turn(&mut self, seen: &Seen) {
-        let (Some(tightest_ns), Some(piece_ns)) = (self.tightest_ns(), seen.others_piece_ns) else {
+        let (Some(tightest_ns), Some(piece)) = (self.tightest_ns(), seen.others_piece) else {
             return;
         };
         let other = match self.gear.among {
             true => Some(self.apart),
-            false => self.gear.among(&self.options, tightest_ns, piece_ns),
+            false => self.gear.among(&self.options, tightest_ns, piece),
         };
         let may = self.others_wait(seen, true) && self.rates.tell();
         if let Some(other) = other.filter(|_| may) {
@@ -176,7 +176,9 @@ impl Auto {
     /// By how much longer requests may wait there for what others have out.
     fn longer_ns(&self, higher: &Gear, seen: &Seen) -> f64 {
         let alone_ns = self.gear.bytes_out() / self.options.stream_bytes_per_s * 1e9;
-        let piece_ns = seen.others_piece_ns.unwrap_or(alone_ns as Nanos);
+        let piece_ns = seen
+            .others_piece
+            .map_or(alone_ns as Nanos, |piece| piece.ns);
         self.gear.longer_ns(higher, piece_ns)
     }
 }
