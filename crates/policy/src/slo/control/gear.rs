@@ -8,7 +8,7 @@ use std::fmt;
 /// More than this gains an arm nothing: the drive has then two to choose from while one is moved.
 const ARM_OUT_MAX: u32 = 3;
 /// An arm seeks for each piece if one takes so many times as long as its bytes would.
-const SEEKS: f64 = 1.5;
+const SEEKS: f64 = 3.0;
 /// Among so many I/Os in a drive that takes the nearest first, one in a hundred is there for this
 /// many times as long, a piece, as one takes alone (docs/theory/latency.md, 5).
 const REST: f64 = 3.2;
