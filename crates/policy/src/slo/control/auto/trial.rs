@@ -35,7 +35,8 @@ pub(super) struct Trial {
 }
 
 impl Trial {
-    /// Requests were late, so others have less in a gear of the same kind, if it still is.
+    /// Requests were late, so others have less. A turn is held against what was before anew, if it
+    /// was not turned back.
     pub(super) fn anew(self, lower: &Gear) -> Option<Self> {
         let turned = self.before.among != lower.among;
         turned.then_some(Trial {
