@@ -96,8 +96,9 @@ pub(super) struct Disk {
     pub(super) stages: Vec<Dispatch<usize, 1>>,
     /// One for each stage, where the depth is not the same for the whole run.
     pub(super) followed: Vec<Followed>,
-    /// Permits at each disk where a controller sets them, and those of one that nothing follows.
+    /// Permits of each disk, where a controller sets them.
     pub(super) held: Option<u32>,
+    /// Permits of each disk that neither a controller nor anything that follows it sets.
     pub(super) depth: u32,
     /// None: nobody reserved anything, or a controller reserves.
     pub(super) provided: Option<Provided>,

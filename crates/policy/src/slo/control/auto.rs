@@ -18,7 +18,7 @@ pub(super) use trial::NEEDS_MAX;
 
 use super::compaction::Compaction;
 use super::free::Free;
-use super::gear::Gear;
+use super::gear::{Gear, Order};
 use super::giving::Giving;
 use super::learnt::{Learnt, MarginOptions};
 use super::rates::Rates;
@@ -162,7 +162,7 @@ impl Auto {
         let contended = seen.others_occupied > 0.5;
         // What goes between scans is not due yet, which says nothing of what is. There are hardly
         // any to go between while promises give way and requests are in time by that.
-        let between = self.gear.between && !self.giving.settled();
+        let between = self.gear.order == Order::Between && !self.giving.settled();
         let falls = [contended, contended && !between];
         for learnt in &mut self.learnt {
             learnt.aim_at(self.giving.part_of(learnt.held.objective.importance));
@@ -216,7 +216,7 @@ impl Auto {
                 return;
             }
             self.pressed += 1;
-            self.trial = self.trial.filter(|trial| trial.turned);
+            self.trial = self.trial.filter(|trial| trial.turned(&self.gear));
             // What was late just after the last change was under way before it.
             if self.pressed % 2 == 1 {
                 self.relieve(pressed, seen);
@@ -280,7 +280,7 @@ impl Auto {
         let Some(lower) = self.gear.lower(&self.options) else {
             return;
         };
-        if self.gear.among {
+        if self.gear.is_among() {
             // With fewer it may be no gain any more.
             self.turns_in = self.turns_in.min(PROVEN);
         }
@@ -317,25 +317,25 @@ impl Auto {
             .learnt
             .iter()
             .any(|learnt| learnt.at_most_ns().is_some());
-        let among = any && self.gear.among;
-        let device = match (any, self.options.seeks) {
-            (false, _) => Others::default(),
-            (true, true) if self.gear.among => Others {
+        let order = any.then_some(self.gear.order);
+        let device = match (order, self.options.seeks) {
+            (None, _) => Others::default(),
+            (Some(Order::Among), _) => Others {
                 floor: self.options.floor,
                 ..Others::default()
             },
-            (true, false) => Others {
+            (Some(_), false) => Others {
                 permits: self.gear.out,
                 beside: self.gear.out,
                 floor: self.options.floor,
                 ..Others::default()
             },
-            (true, true) => Others {
+            (Some(order), true) => Others {
                 permits: self.gear.out,
                 beside: 0,
                 floor: self.options.floor,
                 first: true,
-                between: self.gear.between,
+                between: order == Order::Between,
                 linger_ns: self.options.linger_ns,
                 run_ns: RUN_NS,
                 ..Others::default()
@@ -350,7 +350,8 @@ impl Auto {
             others,
             permits: [
                 None,
-                among.then(|| self.gear.out.saturating_mul(self.options.drives)),
+                (order == Some(Order::Among))
+                    .then(|| self.gear.out.saturating_mul(self.options.drives)),
             ],
             chunk_bytes: any.then_some(self.gear.chunk_bytes),
             compaction: self.compaction.part().filter(|_| any && self.asked),

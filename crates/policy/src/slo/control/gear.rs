@@ -15,16 +15,24 @@ const REST: f64 = 3.2;
 /// Of fewer to choose from an arm does no more than with groups, and requests wait longer.
 const AMONG_MIN: u32 = 4;
 
+/// When requests go to an arm beside other work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// By themselves when they are due, and also where a scan ends.
+    Between,
+    /// By themselves when they are due. Where no arm seeks, with what else is out.
+    Due,
+    /// Among other work as they come, and `out` counts them, too: where an arm seeks for each piece
+    /// anyway, it does most with many to choose from.
+    Among,
+}
+
 /// One step: each lets others have more, and lets a request wait longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Gear {
     /// The size of pieces.
     pub(super) chunk_bytes: u64,
-    /// Requests also go where a scan ends, due or not.
-    pub(super) between: bool,
-    /// Requests go among other work as it comes, and `out` counts them, too: where an arm seeks for
-    /// each piece anyway, it does most with many to choose from.
-    pub(super) among: bool,
+    pub(super) order: Order,
     /// Permits.
     pub(super) out: u32,
 }
@@ -38,8 +46,10 @@ impl Gear {
         });
         Gear {
             chunk_bytes: 1 << (bytes as u64).clamp(least, most).ilog2(),
-            between: options.seeks,
-            among: false,
+            order: match options.seeks {
+                true => Order::Between,
+                false => Order::Due,
+            },
             out: match options.seeks {
                 true => 1,
                 false => (options.depth * 3 / 4).max(1),
@@ -47,9 +57,14 @@ impl Gear {
         }
     }
 
+    /// Whether requests go among other work.
+    pub(super) fn is_among(&self) -> bool {
+        self.order == Order::Among
+    }
+
     /// The next one, for as long as there is one.
     pub(super) fn higher(&self, options: &AutoOptions) -> Option<Self> {
-        if self.among {
+        if self.is_among() {
             let out = self.out + (self.out / 3).max(1);
             return (out <= options.depth).then_some(Gear { out, ..*self });
         }
@@ -60,9 +75,9 @@ impl Gear {
                 ..*self
             });
         }
-        if self.between {
+        if self.order == Order::Between {
             return Some(Gear {
-                between: false,
+                order: Order::Due,
                 ..*self
             });
         }
@@ -80,11 +95,16 @@ impl Gear {
 
     /// The one before, for as long as there is one.
     pub(super) fn lower(&self, options: &AutoOptions) -> Option<Self> {
-        if self.among {
+        if self.is_among() {
             let out = self.out * 3 / 4;
-            return Some(match out >= AMONG_MIN {
-                true => Gear { out, ..*self },
-                false => self.apart(),
+            let (order, out) = match out >= AMONG_MIN {
+                true => (Order::Among, out),
+                false => (Order::Between, 1),
+            };
+            return Some(Gear {
+                order,
+                out,
+                ..*self
             });
         }
         let out = match options.seeks {
@@ -94,9 +114,9 @@ impl Gear {
         if out > 0 {
             return Some(Gear { out, ..*self });
         }
-        if options.seeks && !self.between {
+        if options.seeks && self.order == Order::Due {
             return Some(Gear {
-                between: true,
+                order: Order::Between,
                 ..*self
             });
         }
@@ -108,7 +128,8 @@ impl Gear {
     }
 
     /// With requests among as many pieces as one of the tightest promise has time for, if the arm
-    /// seeks for each of them: such a `piece` was out now, those beside it included.
+    /// seeks for each of them: such a `piece` was out now, those beside it included. REQUIRES:
+    /// requests go apart.
     pub(super) fn among(
         &self,
         options: &AutoOptions,
@@ -117,7 +138,7 @@ impl Gear {
     ) -> Option<Self> {
         let alone_ns = piece.ns as f64 / f64::from(self.out);
         let bytes_ns = piece.bytes as f64 / options.stream_bytes_per_s * 1e9;
-        let seeks = options.seeks && !self.among && alone_ns > SEEKS * bytes_ns;
+        let seeks = options.seeks && alone_ns > SEEKS * bytes_ns;
         let most = NEEDS_MAX * tightest_ns as f64 / (REST * alone_ns);
         let out = (most as u32).min(options.depth);
         // Smaller ones would be more seeks.
@@ -125,20 +146,9 @@ impl Gear {
         let bytes = bytes.clamp(self.chunk_bytes, options.most_bytes());
         (seeks && out >= AMONG_MIN).then_some(Gear {
             chunk_bytes: 1 << bytes.ilog2(),
-            between: false,
-            among: true,
+            order: Order::Among,
             out,
         })
-    }
-
-    /// The first step in which requests wait until they are due, and go by themselves.
-    pub(super) fn apart(&self) -> Self {
-        Gear {
-            between: true,
-            among: false,
-            out: 1,
-            ..*self
-        }
     }
 
     /// How many times as long requests take in another gear, where they go among others in both.
@@ -163,10 +173,10 @@ impl fmt::Display for Gear {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kib = self.chunk_bytes >> 10;
         write!(f, "{} permits and pieces of {kib} KiB", self.out)?;
-        match (self.between, self.among) {
-            (true, _) => f.write_str(", and requests go where a scan ends"),
-            (_, true) => f.write_str(", and requests go among them"),
-            _ => Ok(()),
-        }
+        f.write_str(match self.order {
+            Order::Between => ", and requests go where a scan ends",
+            Order::Due => "",
+            Order::Among => ", and requests go among them",
+        })
     }
 }

@@ -29,30 +29,34 @@ pub(super) struct Trial {
     before: Gear,
     rates: Rates,
     left: u32,
-    /// Requests go among others where they went apart, or the other way round. Others must gain by
-    /// that; else it is enough that they do not lose.
-    pub(super) turned: bool,
 }
 
 impl Trial {
+    /// Whether requests go among others where they went apart, or the other way round. Others must
+    /// gain by that; else it is enough that they do not lose.
+    pub(super) fn turned(&self, gear: &Gear) -> bool {
+        self.before.is_among() != gear.is_among()
+    }
+
     /// Requests were late, so others have less. A turn is held against what was before anew, if it
     /// was not turned back.
     pub(super) fn anew(self, lower: &Gear) -> Option<Self> {
-        let turned = self.before.among != lower.among;
-        turned.then_some(Trial {
+        let anew = Trial {
             left: TRIAL,
             ..self
-        })
+        };
+        self.turned(lower).then_some(anew)
     }
 
-    /// Whether it is over, if others have these rates now.
-    fn over(&self, now: &Rates) -> bool {
+    /// Whether it is over, if others have these rates `now` in this gear.
+    fn over(&self, gear: &Gear, now: &Rates) -> bool {
         let clear = |one: &Rates, other: &Rates| one.lost(other, CLEAR, ERRORS);
-        self.left == 0 || clear(now, &self.rates) || (self.turned && clear(&self.rates, now))
+        let gained = self.turned(gear) && clear(&self.rates, now);
+        self.left == 0 || clear(now, &self.rates) || gained
     }
 
-    fn failed(&self, now: &Rates) -> bool {
-        match self.turned {
+    fn failed(&self, gear: &Gear, now: &Rates) -> bool {
+        match self.turned(gear) {
             true => !self.rates.lost(now, LOSS_MAX, ERRORS),
             false => now.lost(&self.rates, LOSS_MAX, ERRORS),
         }
@@ -65,7 +69,7 @@ impl Auto {
     pub(super) fn see_for_others(&mut self, kept: bool, seen: &Seen) {
         if let Some(trial) = &mut self.trial {
             trial.left = trial.left.saturating_sub(1);
-            if trial.over(&self.rates) {
+            if trial.over(&self.gear, &self.rates) {
                 let trial = *trial;
                 self.end(&trial);
             }
@@ -75,7 +79,8 @@ impl Auto {
             return;
         }
         // One kind of gear is held against the other at its best.
-        let best = match self.calm >= self.patience && self.others_wait(seen, self.gear.among) {
+        let best = match self.calm >= self.patience && self.others_wait(seen, self.gear.is_among())
+        {
             true => !self.more(seen),
             false => self.patience == PATIENCE_MAX,
         };
@@ -96,28 +101,27 @@ impl Auto {
         let (Some(tightest_ns), Some(piece)) = (self.tightest_ns(), seen.others_piece) else {
             return;
         };
-        let other = match self.gear.among {
+        let other = match self.gear.is_among() {
             true => Some(self.apart),
             false => self.gear.among(&self.options, tightest_ns, piece),
         };
         let may = self.others_wait(seen, true) && self.rates.tell();
         if let Some(other) = other.filter(|_| may) {
             self.turns_in = PATIENCE_MAX;
-            if other.among {
+            if other.is_among() {
                 self.apart = self.gear;
             }
-            self.try_in(other, true);
+            self.try_in(other);
             self.why
                 .push(format!("Others may gain by it: they have {other}."));
         }
     }
 
-    fn try_in(&mut self, gear: Gear, turned: bool) {
+    fn try_in(&mut self, gear: Gear) {
         self.trial = Some(Trial {
             before: self.gear,
             rates: self.rates,
             left: TRIAL,
-            turned,
         });
         self.calm = 0;
         self.shift(gear);
@@ -125,17 +129,17 @@ impl Auto {
 
     fn end(&mut self, trial: &Trial) {
         (self.trial, self.calm) = (None, 0);
-        if !trial.failed(&self.rates) {
+        if !trial.failed(&self.gear, &self.rates) {
             return;
         }
-        self.shift(trial.before);
-        let what = match trial.turned {
+        let what = match trial.turned(&self.gear) {
             true => "did not gain",
-            false => "lost",
+            false => {
+                self.patience = PATIENCE_MAX;
+                "lost"
+            }
         };
-        if !trial.turned {
-            self.patience = PATIENCE_MAX;
-        }
+        self.shift(trial.before);
         self.why
             .push(format!("Others {what} by it: {} again.", self.gear));
     }
@@ -146,13 +150,13 @@ impl Auto {
         let Some(higher) = self.gear.higher(&self.options) else {
             return false;
         };
-        let longer_ns = match higher.among {
+        let longer_ns = match higher.is_among() {
             true => 0.0,
             false => self.longer_ns(&higher, seen),
         };
         let slower = self.gear.slower_in(&higher);
         let fits = self.learnt.iter().all(|learnt| {
-            if higher.among {
+            if higher.is_among() {
                 return learnt
                     .takes()
                     .is_none_or(|takes| takes * slower <= AMONG_MAX);
@@ -164,7 +168,7 @@ impl Auto {
         if !fits {
             return false;
         }
-        self.try_in(higher, false);
+        self.try_in(higher);
         self.raised = true;
         for learnt in &mut self.learnt {
             learnt.allow(longer_ns, &self.options.margins);
